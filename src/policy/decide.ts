@@ -1,0 +1,78 @@
+/**
+ * The access decision for one request, made on the body's method and target. Pure; used by the object before a call
+ * is sent and for every list and capability shown to a caller (design section 7).
+ */
+import { type Access, access, isFull, type Kind, METHOD_KINDS, type Rights } from "./grant.ts";
+
+/** `method`: nobody can call it through a relay, whatever the grant. */
+export type Decision = Access | "method";
+
+/** What a decision looks at. `ref` is `params.ref` of completion/complete. */
+export interface AccessRequest {
+  method: string;
+  target?: string | undefined;
+  ref?: Record<string, unknown> | undefined;
+}
+
+/** Methods outside MCP's own that full grants may call. Ids that a method hands out have to be bound to grants first. */
+const EXTENSION_METHODS: ReadonlySet<string> = new Set();
+
+/** Decides one request. A list is always allowed: its items are filtered instead. */
+export function decide(rights: Rights, request: AccessRequest): Decision {
+  const known = METHOD_KINDS[request.method];
+  if (known !== undefined) {
+    return known.list ? "allowed" : access(rights, known.kind, [request.target ?? ""]);
+  }
+  if (request.method === "completion/complete") return decideCompletion(rights, request.ref);
+  if (!EXTENSION_METHODS.has(request.method)) return "method";
+  return isFull(rights) ? "allowed" : "beyond";
+}
+
+function decideCompletion(rights: Rights, ref: Record<string, unknown> | undefined): Access {
+  if (ref?.["type"] === "ref/prompt" && typeof ref["name"] === "string") return access(rights, "prompts", [ref["name"]]);
+  if (ref?.["type"] === "ref/resource" && typeof ref["uri"] === "string") return access(rights, "resources", [ref["uri"]]);
+  return isFull(rights) ? "allowed" : "beyond";
+}
+
+/** One of the four lists: its method, the member that holds its items, and the item's member that patterns decide on. */
+export interface ListSpec {
+  method: string;
+  member: ListName;
+  kind: Kind;
+  key: string;
+}
+export type ListName = "tools" | "resources" | "resourceTemplates" | "prompts";
+
+/** The lists of MCP, by method. */
+export const LISTS: ReadonlyMap<string, ListSpec> = new Map(
+  (
+    [
+      { method: "tools/list", member: "tools", kind: "tools", key: "name" },
+      { method: "resources/list", member: "resources", kind: "resources", key: "uri" },
+      { method: "resources/templates/list", member: "resourceTemplates", kind: "resources", key: "uriTemplate" },
+      { method: "prompts/list", member: "prompts", kind: "prompts", key: "name" },
+    ] satisfies ListSpec[]
+  ).map((spec) => [spec.method, spec]),
+);
+
+/** The items of a list that a grant covers, in their order. */
+export function visibleItems(rights: Rights, spec: ListSpec, items: readonly unknown[]): unknown[] {
+  if (isFull(rights)) return [...items];
+  return items.filter((item) => {
+    const name = typeof item === "object" && item !== null ? (item as Record<string, unknown>)[spec.key] : undefined;
+    return typeof name === "string" && access(rights, spec.kind, [name]) === "allowed";
+  });
+}
+
+/** Whether a grant covers anything of a kind at all. */
+export function covers(rights: Rights, kind: Kind): boolean {
+  return isFull(rights) || rights[kind] !== undefined;
+}
+
+/** The capabilities of a device as a grant may see them: kinds it does not cover are left out. */
+export function visibleCapabilities(rights: Rights, capabilities: Record<string, unknown>): Record<string, unknown> {
+  const visible = { ...capabilities };
+  for (const kind of ["tools", "resources", "prompts"] as const) if (!covers(rights, kind)) delete visible[kind];
+  if (!covers(rights, "resources") && !covers(rights, "prompts")) delete visible["completions"];
+  return visible;
+}
