@@ -1,0 +1,104 @@
+/**
+ * Input requests (design section 6). An open ask stops the call's own clock and starts the person's. A legacy client
+ * answers in its session; a modern one goes away with `input_required`, which parks the call until the retry.
+ */
+import { CALL, TUNNEL } from "../src/limits.ts";
+import { isUsable } from "../src/policy/grant.ts";
+import { utf8Length } from "../src/tunnel/utf8.ts";
+import { cancelCall, endCall, planParked, waitFor } from "./call-end.ts";
+import type { Desk } from "./desk.ts";
+import type { PendingCall } from "./pending-calls.ts";
+
+/** Bytes of an answer's header, at most: a call id, an ask id of 256 characters that JSON may escape, the names. */
+const ANSWER_HEADER_BYTES = 2048;
+
+/** Takes a new ask into the call. False when that ended the call: the grant has enough calls that wait for a person. */
+export function askOpened(desk: Desk, call: PendingCall, askId: string, message: string | Uint8Array): boolean {
+  if (call.asks.size === 0 && call.era === "modern" && isParkingFull(desk, call)) {
+    cancelCall(desk, call, "caller_left", {
+      reason: "rate_limited",
+      outcome: "unknown",
+      message: "Too many calls of this grant wait for an answer. Answer or cancel one, then call again.",
+    });
+    return false;
+  }
+  const now = desk.now();
+  if (call.asks.size === 0) call.remainingMs = Math.max(0, (call.waits.get("end") ?? now) - now);
+  call.asks.set(askId, message);
+  call.waits.delete("end");
+  waitFor(desk, call, "input", now + CALL.inputTimeoutMs);
+  return true;
+}
+
+function isParkingFull(desk: Desk, call: PendingCall): boolean {
+  const max = desk.grants.get(call.grant)?.caps.parked ?? 0;
+  const waiting = desk.pending.all().filter((other) => other !== call && other.grant === call.grant && other.asks.size > 0);
+  return desk.parked.count(call.grant) + waiting.length >= max;
+}
+
+/**
+ * Takes a client's answer and sends it, now or when the agent is back. False when nothing waits for it (any more).
+ * After a reset nobody here knows what was asked: the agent does, and ignores an answer it did not ask for.
+ */
+export function answerAsk(desk: Desk, call: PendingCall, askId: string, kind: "result" | "error", payload: string): boolean {
+  const isOpen = call.asks.delete(askId);
+  if (!isOpen && (call.era !== undefined || call.answers.has(askId))) return false;
+  const link = desk.links.current();
+  const cap = link?.attachment.maxFrameBytes ?? TUNNEL.maxFrameBytes;
+  const size = utf8Length(payload) + ANSWER_HEADER_BYTES;
+  if (size > cap) {
+    cancelCall(desk, call, "caller_left", { reason: "too_large", outcome: "unknown", data: { size, cap } });
+    return true;
+  }
+  const isSent = call.generation === link?.generation && link.send({ type: "answer", callId: call.id, askId, kind }, payload);
+  call.answers.set(askId, { kind, payload, generation: isSent ? call.generation : 0 });
+  if (call.asks.size === 0) restartClock(desk, call);
+  return true;
+}
+
+/** The person has answered everything: the call's own time runs on. */
+function restartClock(desk: Desk, call: PendingCall): void {
+  if (!call.waits.delete("input") || call.outcomeBytes !== undefined) return;
+  waitFor(desk, call, "end", desk.now() + call.remainingMs + CALL.deadlineGraceMs);
+}
+
+/** Nobody is attached, and the call waits for a person: it leaves memory, and the object may sleep. */
+export function parkCall(desk: Desk, call: PendingCall): void {
+  const inputBy = call.waits.get("input") ?? desk.now() + CALL.inputTimeoutMs;
+  if (!endCall(desk, call)) return;
+  desk.parked.put(
+    {
+      id: call.id,
+      grant: call.grant,
+      session: call.session,
+      generation: call.generation,
+      seq: call.seq,
+      remainingMs: call.remainingMs,
+      inputBy,
+      isExpired: false,
+      clientId: call.clientId,
+      canStream: call.canStream,
+      timeoutMs: call.timeoutMs,
+      era: call.era,
+    },
+    call.asks,
+  );
+  desk.countSlots();
+  planParked(desk);
+}
+
+/** The alarm's work: calls that waited too long for a person end at the agent. */
+export function expireParked(desk: Desk): void {
+  for (const call of desk.parked.expire(desk.now())) {
+    const sent = desk.links.current()?.send({ type: "cancel", callId: call.id, reason: "deadline" }) === true;
+    if (!sent) desk.delivered.cancelled(call.id, "deadline");
+  }
+  desk.countSlots();
+  planParked(desk);
+}
+
+/** Whether a call's grant still allows to go on with it. */
+export function isGrantUsable(desk: Desk, grant: string): boolean {
+  const known = desk.grants.get(grant);
+  return known !== undefined && isUsable(known, desk.now());
+}

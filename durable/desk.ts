@@ -1,0 +1,100 @@
+/**
+ * What the object's parts share while it is awake: the tables of calls, the link, the copies of what D1 and the device
+ * said. Built from storage when first needed; everything here can be lost at any time and is then built again.
+ */
+import { QUEUE, TUNNEL } from "../src/limits.ts";
+import type { UpstreamState } from "../src/tunnel/frames.ts";
+import { FlowBudget } from "../src/tunnel/flow.ts";
+import { Alarms } from "./alarms.ts";
+import { CallRates } from "./call-rates.ts";
+import { Catalogue } from "./catalogue.ts";
+import { Delivered } from "./delivered.ts";
+import { FairQueue } from "./fair-queue.ts";
+import { Grants } from "./grants.ts";
+import { LegacySessions } from "./legacy-sessions.ts";
+import { Links } from "./links.ts";
+import { Meta } from "./meta.ts";
+import { ParkedCalls } from "./parked-calls.ts";
+import { PendingCalls } from "./pending-calls.ts";
+import { Presence } from "./presence.ts";
+import { Ticker } from "./ticker.ts";
+
+/** A call that waits for its turn. `go` takes the place that became free, at once, or ends the call. */
+export interface Turn {
+  readonly grant: string;
+  go(): void;
+}
+
+export class Desk {
+  readonly ctx: DurableObjectState;
+  readonly meta: Meta;
+  readonly grants: Grants;
+  readonly sessions: LegacySessions;
+  readonly catalogue: Catalogue;
+  readonly alarms: Alarms;
+  readonly parked: ParkedCalls;
+  readonly links: Links;
+  readonly presence: Presence;
+  readonly delivered: Delivered;
+  readonly pending = new PendingCalls();
+  readonly rates = new CallRates();
+  readonly queue = new FairQueue<Turn>(QUEUE.waiting);
+  /** Who stands in the queue, by call id. */
+  readonly turns = new Map<string, Turn>();
+  readonly ticker: Ticker;
+  readonly flow = new FlowBudget({
+    totalBytes: TUNNEL.heldBytes,
+    initialBytes: TUNNEL.initialCreditBytes + TUNNEL.creditSlackBytes,
+    refillBytes: TUNNEL.creditSlackBytes,
+    maxWindowBytes: TUNNEL.maxWindowBytes,
+    slots: TUNNEL.maxConcurrentCalls,
+  });
+  /** The object was destroyed: late work must leave storage alone. */
+  isOver = false;
+  /** Epoch ms of the last call that had an outcome; stored with the next batch of deliveries. */
+  lastCallAt: number | undefined;
+  /** Calls that ended here and may be asked for again, with their grant; the newest JOURNAL.entries. */
+  readonly settled = new Map<string, string>();
+  /** Which run of the agent the calls in flight were sent to. */
+  lastInstance: string | undefined;
+  lastInstallation: string | undefined;
+  /** Upstreams as the agent told them on this instance's watch. */
+  upstreams: UpstreamState[] | undefined;
+  /** Resolved, and made anew, whenever a catalogue arrives. */
+  catalogueArrived = Promise.withResolvers<void>();
+
+  constructor(ctx: DurableObjectState, db: D1Database, onTick: (desk: Desk) => void) {
+    this.ctx = ctx;
+    const { storage } = ctx;
+    this.meta = new Meta(storage.sql);
+    this.grants = new Grants(storage.sql);
+    this.sessions = new LegacySessions(storage.sql, (id) => this.pending.ofSession(id) > 0);
+    this.catalogue = new Catalogue(storage);
+    this.alarms = new Alarms(storage);
+    this.parked = new ParkedCalls(storage.sql);
+    this.links = new Links(ctx);
+    this.presence = new Presence(this, db);
+    this.delivered = new Delivered(this.links, () => this.#keepLastCall());
+    this.ticker = new Ticker(() => onTick(this));
+    this.lastCallAt = this.meta.get("lastCallAt");
+    this.countSlots();
+  }
+
+  /** Epoch ms. */
+  now(): number {
+    return Date.now();
+  }
+
+  /** Takes over how many calls the agent runs at once; parked ones keep their place at the agent. */
+  countSlots(): void {
+    const offered = this.links.current()?.attachment.maxConcurrentCalls ?? TUNNEL.maxConcurrentCalls;
+    this.flow.setSlots(Math.min(offered, TUNNEL.maxConcurrentCalls) - this.parked.count());
+  }
+
+  /** At most one write a minute, and never while a call waits for it. */
+  #keepLastCall(): void {
+    if (this.isOver) return;
+    const stored = this.meta.get("lastCallAt") ?? 0;
+    if (this.lastCallAt !== undefined && this.lastCallAt - stored >= TUNNEL.pingMs) this.meta.set("lastCallAt", this.lastCallAt);
+  }
+}

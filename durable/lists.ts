@@ -1,0 +1,105 @@
+/**
+ * The four lists: forwarded while the device is online, filtered by grant, kept in the catalogue; answered from the
+ * catalogue, and marked so, while the device is away or its upstream cannot answer (design section 6).
+ */
+import type { Reason } from "../src/errors.ts";
+import { CATALOGUE } from "../src/limits.ts";
+import { type ListSpec, visibleItems } from "../src/policy/decide.ts";
+import { type Grant, isFull } from "../src/policy/grant.ts";
+import { encode } from "../src/tunnel/codec.ts";
+import type { Result } from "../src/tunnel/frames.ts";
+import { cancelCall, endCall, grantCredit } from "./call-end.ts";
+import { startCall, usableLink } from "./call-start.ts";
+import type { Desk } from "./desk.ts";
+import { type Collected, ListCollector } from "./list-collector.ts";
+import type { PendingCall } from "./pending-calls.ts";
+import type { CallReply } from "./rpc.ts";
+
+/** Our `_meta` member on answers that come from the catalogue because the device is away. */
+const OFFLINE_META = { "dev.longline/offline": true };
+/** `protocol` of a result that no upstream was asked for. */
+const FROM_CATALOGUE = "catalogue";
+
+/** The device or its upstream cannot answer now; the catalogue can. */
+const UNABLE: ReadonlySet<Reason> = new Set(["device_offline", "device_timeout", "tunnel_lost", "agent_restarted", "upstream_failed"]);
+
+/** Answers a list for a call that is in the table. */
+export async function answerList(desk: Desk, call: PendingCall, grant: Grant, spec: ListSpec, payload: string): Promise<CallReply> {
+  const isWholeList = cursorOf(payload) === undefined;
+  if ((await usableLink(desk)) === null && isWholeList) {
+    endCall(desk, call);
+    return fromCatalogue(desk, call.id, grant, spec);
+  }
+  const sink = collect(desk, call);
+  await startCall(desk, call);
+  const collected = await sink.collected;
+  if (collected.kind === "result") return fromDevice(desk, call.id, grant, spec, collected, isWholeList);
+  const failure = collected.failure;
+  if (failure !== null && UNABLE.has(failure.reason) && isWholeList && desk.catalogue.isKnown)
+    return fromCatalogue(desk, call.id, grant, spec);
+  if (collected.kind === "error") return { ok: true, first: collected.message, rest: null };
+  return { ok: false, refusal: { kind: "failure", failure: collected.failure } };
+}
+
+function collect(desk: Desk, call: PendingCall): ListCollector {
+  const sink = new ListCollector({
+    onRead: (bytes) => {
+      desk.flow.read(call.id, bytes);
+      grantCredit(desk, call);
+    },
+    onEnd: () => {
+      endCall(desk, call);
+    },
+    onTooLarge: (size) =>
+      cancelCall(desk, call, "caller_left", { reason: "too_large", outcome: "unknown", data: { size, cap: CATALOGUE.maxBytes } }),
+  });
+  call.sink = sink;
+  return sink;
+}
+
+function cursorOf(payload: string): unknown {
+  if (payload === "" || payload === "{}") return undefined;
+  const params: unknown = JSON.parse(payload);
+  return typeof params === "object" && params !== null ? (params as Record<string, unknown>)["cursor"] : undefined;
+}
+
+function fromDevice(
+  desk: Desk,
+  callId: string,
+  grant: Grant,
+  spec: ListSpec,
+  { frame, text }: Extract<Collected, { kind: "result" }>,
+  isWholeList: boolean,
+): CallReply {
+  const result = parse(text);
+  const items = result?.[spec.member];
+  if (result === null || !Array.isArray(items)) {
+    const message = "The tool server on the device sent a list that is not one.";
+    return { ok: false, refusal: { kind: "failure", failure: { reason: "upstream_failed", outcome: "unknown", message } } };
+  }
+  if (isWholeList && result["nextCursor"] === undefined && desk.catalogue.replaceList(spec.member, items))
+    desk.meta.set("catalogueDigest", null);
+  if (isFull(grant.rights)) return reply(callId, frame, text);
+  return reply(callId, frame, JSON.stringify({ ...result, [spec.member]: visibleItems(grant.rights, spec, items) }));
+}
+
+function parse(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
+  } catch {
+    return null; // The caller says that the upstream failed.
+  }
+}
+
+/** The list as last known; empty for a device that never sent a catalogue. */
+export function fromCatalogue(desk: Desk, callId: string, grant: Grant, spec: ListSpec): CallReply {
+  const items = desk.catalogue.items(spec.member) ?? [];
+  const text = JSON.stringify({ [spec.member]: visibleItems(grant.rights, spec, items) });
+  return reply(callId, { protocol: FROM_CATALOGUE, meta: OFFLINE_META }, text);
+}
+
+function reply(callId: string, lifted: Pick<Result, "protocol"> & Partial<Result>, text: string): CallReply {
+  const { bytes: _announced, ...members } = lifted;
+  return { ok: true, first: encode({ ...members, type: "result", callId, seq: 1 }, text), rest: null };
+}

@@ -1,0 +1,315 @@
+/** Calls that outlive their link, their object or their reader: nothing is lost, repeated or mixed. */
+import { abortAllDurableObjects, evictDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { CALL, TUNNEL } from "../../src/limits.ts";
+import { newCallId } from "../../src/tunnel/frames.ts";
+import { accepted, eventually, failure, onlineDevice, pass, Rest, statusOf } from "./support/device.ts";
+import { FakeAgent, grantOf, requestOf, stubOf } from "./support/fake-agent.ts";
+
+/** The tunnel breaks: the object hears it before this resolves. */
+async function cut(stub: ReturnType<typeof stubOf>, agent: FakeAgent): Promise<void> {
+  agent.socket.close(1000, "cut");
+  await vi.waitFor(async () => expect((await stub.status()).online).toBe(false));
+}
+
+describe("a tunnel that breaks", () => {
+  it("during a call: the agent comes back with it, and its outcome is the answer", async () => {
+    const { deviceId, stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id);
+    const reply = stub.call(request);
+    await agent.next("call");
+    agent.send({ type: "ack", callId: request.callId });
+    await agent.settled();
+    await cut(stub, agent);
+    const { agent: back } = await FakeAgent.connect(deviceId, { held: [request.callId] });
+    expect((await back.next("attach")).frame).toMatchObject({ callId: request.callId, seq: 0, offset: 0 });
+    back.answer(request.callId);
+    expect((await accepted(reply)).frame).toMatchObject({ type: "result" });
+    expect(back.seen("call")).toEqual([]);
+  });
+
+  it("is replaced by the agent itself: late frames of the old socket count for nothing", async () => {
+    const { deviceId, stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id);
+    const reply = stub.call(request);
+    await agent.next("call");
+    const { agent: back } = await FakeAgent.connect(deviceId, { held: [request.callId] });
+    agent.answer(request.callId, `{"from":"old"}`);
+    await back.next("attach");
+    back.answer(request.callId, `{"from":"new"}`);
+    expect((await accepted(reply)).payload).toBe(`{"from":"new"}`);
+  });
+
+  it("before the agent had the call: the same run gets it again", async () => {
+    const { deviceId, stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id, { payload: `{"arguments":{"n":1}}` });
+    const reply = stub.call(request);
+    await agent.next("call");
+    await cut(stub, agent);
+    const { agent: back } = await FakeAgent.connect(deviceId, { held: [] });
+    expect(await back.next("call")).toMatchObject({ frame: { callId: request.callId }, payload: request.payload });
+    back.answer(request.callId);
+    await accepted(reply);
+  });
+
+  it("and a restarted agent is asked what its journal knows", async () => {
+    const { deviceId, stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id);
+    const reply = stub.call(request);
+    await agent.next("call");
+    await cut(stub, agent);
+    const { agent: back } = await FakeAgent.connect(deviceId, { instance: "run-2" });
+    await back.next("attach");
+    expect(back.seen("call")).toEqual([]);
+    back.send({ type: "error", callId: request.callId, seq: 1, origin: "agent", reason: "agent_restarted", outcome: "unknown", message: "gone" });
+    expect((await accepted(reply)).frame).toMatchObject({ reason: "agent_restarted", outcome: "unknown" });
+  });
+
+  it("and another machine takes over: nothing is claimed about the call", async () => {
+    const { deviceId, stub, agent, grant } = await onlineDevice();
+    const reply = stub.call(requestOf(grant.id));
+    await agent.next("call");
+    const { agent: other } = await FakeAgent.connect(deviceId, { installation: "machine-2", instance: "run-9", takeover: true });
+    expect(await failure(reply)).toEqual({ reason: "agent_restarted", outcome: "unknown" });
+    await other.settled();
+    expect(other.seen("attach")).toEqual([]);
+  });
+
+  it("in the middle of a large outcome: it goes on at its offset, and the header comes once", async () => {
+    const { deviceId, stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id);
+    const reply = stub.call(request);
+    await agent.next("call");
+    agent.send({ type: "result", callId: request.callId, seq: 1, protocol: "x", bytes: 10 });
+    agent.send({ type: "chunk", stream: request.callId, offset: 0 }, new Uint8Array([0, 1, 2, 3]));
+    const rest = new Rest((await accepted(reply)).rest);
+    expect((await rest.chunk()).bytes).toEqual(new Uint8Array([0, 1, 2, 3]));
+    await cut(stub, agent);
+    const { agent: back } = await FakeAgent.connect(deviceId, { held: [request.callId] });
+    const { frame } = await back.next("attach");
+    expect(frame).toMatchObject({ seq: 0, offset: 4 });
+    back.send({ type: "result", callId: request.callId, seq: 1, protocol: "x", bytes: 10 });
+    back.send({ type: "chunk", stream: request.callId, offset: 4 }, new Uint8Array([4, 5, 6, 7, 8, 9]));
+    const last = await rest.chunk();
+    expect(last).toEqual({ frame: { type: "chunk", stream: request.callId, offset: 4 }, bytes: new Uint8Array([4, 5, 6, 7, 8, 9]) });
+    expect(await rest.next()).toBeNull();
+  });
+
+  it("after events: what the edge has is not repeated", async () => {
+    const { deviceId, stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id, { progress: true });
+    const reply = stub.call(request);
+    await agent.next("call");
+    const event = (by: FakeAgent, seq: number) =>
+      by.send({ type: "event", callId: request.callId, seq, method: "notifications/progress" }, `{"progress":${seq}}`);
+    event(agent, 1);
+    event(agent, 2);
+    const rest = new Rest((await accepted(reply)).rest);
+    expect((await rest.next())?.frame).toMatchObject({ seq: 2 });
+    await cut(stub, agent);
+    const { agent: back } = await FakeAgent.connect(deviceId, { held: [request.callId] });
+    await back.next("attach");
+    for (const seq of [1, 2, 3]) event(back, seq);
+    back.answer(request.callId, "{}", 4);
+    expect((await rest.next())?.frame).toMatchObject({ seq: 3 });
+    expect((await rest.next())?.frame).toMatchObject({ type: "result", seq: 4 });
+    expect(await rest.next()).toBeNull();
+  });
+});
+
+describe("an object that is reset during a call", () => {
+  it("is asked again on a fresh stub: one run, one answer", async () => {
+    const { deviceId, stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id);
+    const reply = stub.call(request).then(
+      () => "answered",
+      () => "lost",
+    );
+    await agent.next("call");
+    await abortAllDurableObjects();
+    expect(await reply).toBe("lost");
+    await agent.closed;
+    const attached = stubOf(deviceId).attach(grant.id, request.callId, 0, 0);
+    const { agent: back } = await FakeAgent.connect(deviceId, { held: [request.callId] });
+    expect((await back.next("attach")).frame).toMatchObject({ callId: request.callId });
+    back.answer(request.callId, `{"n":1}`);
+    expect((await accepted(attached)).payload).toBe(`{"n":1}`);
+    expect(back.seen("call")).toEqual([]);
+  });
+
+  it("goes on with a large outcome where the edge is, header first", async () => {
+    const { deviceId, agent, grant } = await onlineDevice();
+    const callId = newCallId();
+    await abortAllDurableObjects();
+    await agent.closed;
+    const { agent: back } = await FakeAgent.connect(deviceId, { held: [callId] });
+    // The edge asks with the position before the header, so that it hears the size again.
+    const attached = stubOf(deviceId).attach(grant.id, callId, 2, 5);
+    const { frame } = await back.next("attach");
+    expect(frame.offset).toBe(5);
+    back.send({ type: "event", callId, seq: 2, method: "notifications/progress" }, `{"progress":2}`);
+    back.send({ type: "result", callId, seq: 3, protocol: "x", bytes: 8 });
+    back.send({ type: "chunk", stream: callId, offset: 5 }, new Uint8Array([5, 6, 7]));
+    const answered = await accepted(attached);
+    expect(answered.frame).toMatchObject({ type: "result", bytes: 8, seq: 3 });
+    const rest = new Rest(answered.rest);
+    expect((await rest.chunk()).bytes).toEqual(new Uint8Array([5, 6, 7]));
+    expect(await rest.next()).toBeNull();
+  });
+
+  it("says at once when the agent does not hold the call", async () => {
+    const { deviceId, agent, grant } = await onlineDevice();
+    await abortAllDurableObjects();
+    await agent.closed;
+    const waiting = stubOf(deviceId).attach(grant.id, newCallId(), 0, 0);
+    await FakeAgent.connect(deviceId, { instance: "run-2" });
+    expect(await failure(waiting)).toEqual({ reason: "agent_restarted", outcome: "unknown" });
+    expect(await failure(stubOf(deviceId).attach(grant.id, newCallId(), 0, 0))).toEqual({ reason: "agent_restarted", outcome: "unknown" });
+  });
+});
+
+describe("attaching", () => {
+  it("to an outcome whose reply was lost brings it again until it is delivered", async () => {
+    const { stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id);
+    const reply = stub.call(request);
+    await agent.next("call");
+    agent.answer(request.callId, `{"n":1}`);
+    await accepted(reply);
+    const again = stub.attach(grant.id, request.callId, 0, 0);
+    await agent.next("attach");
+    agent.answer(request.callId, `{"n":1}`);
+    expect((await accepted(again)).payload).toBe(`{"n":1}`);
+  });
+
+  it("is for the grant that made the call", async () => {
+    const { stub, agent, grant } = await onlineDevice();
+    const other = grantOf();
+    await stub.putGrant(other);
+    const request = requestOf(grant.id);
+    const reply = stub.call(request);
+    await agent.next("call");
+    expect(await failure(stub.attach(other.id, request.callId, 0, 0))).toEqual({ reason: "agent_restarted", outcome: "unknown" });
+    agent.answer(request.callId);
+    await accepted(reply);
+    expect(await failure(stub.attach(other.id, request.callId, 0, 0))).toEqual({ reason: "agent_restarted", outcome: "unknown" });
+  });
+
+  it("works after the object slept", async () => {
+    const { deviceId, stub, agent, grant } = await onlineDevice();
+    const callId = newCallId();
+    await evictDurableObject(stub);
+    const attached = stubOf(deviceId).attach(grant.id, callId, 0, 0);
+    await agent.next("attach");
+    agent.answer(callId, `{"n":2}`);
+    expect((await accepted(attached)).payload).toBe(`{"n":2}`);
+  });
+});
+
+describe("with time", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  async function broken(change = {}) {
+    const device = await onlineDevice();
+    const request = requestOf(device.grant.id, change);
+    const reply = device.stub.call(request);
+    await device.agent.next("call");
+    device.agent.socket.close(1000, "cut");
+    await vi.waitFor(async () => expect((await device.stub.status()).online).toBe(false));
+    return { ...device, request, reply };
+  }
+
+  it("an agent that does not come back costs its calls after the window, and hears of it later", async () => {
+    const { deviceId, stub, request, reply } = await broken();
+    await pass(stub, CALL.attachWindowMs);
+    expect(await failure(reply)).toEqual({ reason: "tunnel_lost", outcome: "unknown" });
+    const { agent: back } = await FakeAgent.connect(deviceId, { held: [request.callId] });
+    expect((await back.next("cancel")).frame).toMatchObject({ callId: request.callId });
+  });
+
+  it("a modern call that nobody reads is cancelled after the window", async () => {
+    const { stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id, { progress: true });
+    const reply = stub.call(request);
+    await agent.next("call");
+    agent.send({ type: "event", callId: request.callId, seq: 1, method: "notifications/progress" }, "{}");
+    await new Rest((await accepted(reply)).rest).cancel();
+    const leftAt = Date.now();
+    await eventually(async () => {
+      await pass(stub, 1_000);
+      expect(agent.seen("cancel")).toHaveLength(1);
+    });
+    expect(Date.now() - leftAt).toBeGreaterThanOrEqual(CALL.attachWindowMs);
+    expect((await agent.next("cancel")).frame).toMatchObject({ callId: request.callId, reason: "caller_left" });
+  });
+
+  it("a modern call that nobody reads can be taken up again within the window", async () => {
+    const { stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id, { progress: true });
+    const reply = stub.call(request);
+    await agent.next("call");
+    agent.send({ type: "event", callId: request.callId, seq: 1, method: "notifications/progress" }, "{}");
+    await accepted(reply);
+    await stub.detach(request.callId);
+    agent.answer(request.callId, `{"n":1}`, 2);
+    await agent.settled();
+    const again = stub.attach(grant.id, request.callId, 1, 0);
+    await agent.next("attach");
+    agent.answer(request.callId, `{"n":1}`, 2);
+    expect((await accepted(again)).payload).toBe(`{"n":1}`);
+  });
+
+  it("a legacy call that nobody reads runs to its end, and its outcome is dropped", async () => {
+    const { stub, agent, grant } = await onlineDevice();
+    const client = { era: "legacy", protocol: "2025-11-25", capabilities: {} } as const;
+    const request = requestOf(grant.id, { progress: true, client });
+    const reply = stub.call(request);
+    await agent.next("call");
+    agent.send({ type: "event", callId: request.callId, seq: 1, method: "notifications/progress" }, "{}");
+    await new Rest((await accepted(reply)).rest).cancel();
+    const leftAt = Date.now();
+    await eventually(async () => {
+      await pass(stub, 2_000);
+      await agent.settled();
+      expect(Date.now() - leftAt).toBeGreaterThan(CALL.attachWindowMs * 2);
+    });
+    expect(agent.seen("cancel")).toEqual([]);
+    agent.answer(request.callId, "{}", 2);
+    await agent.settled();
+    await pass(stub, TUNNEL.deliveredDelayMs);
+    expect((await agent.next("delivered")).frame.callIds).toEqual([request.callId]);
+    expect((await statusOf(stub, agent)).inFlight).toBe(0);
+  });
+
+  it("a slow reader holds back its own call only", async () => {
+    const { stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id);
+    const slow = stub.call(request);
+    const { frame } = await agent.next("call");
+    agent.send({ type: "result", callId: request.callId, seq: 1, protocol: "x", bytes: CALL.maxResultBytes });
+    const answered = await accepted(slow);
+    let credit = frame.credit;
+    let sent = 0;
+    // Sends all it may, as long as more is granted; the reader takes nothing.
+    for (let round = 0; round < 200 && credit > 0; round += 1) {
+      for (; credit > 0; credit -= Math.min(credit, 128 * 1024)) {
+        agent.send({ type: "chunk", stream: request.callId, offset: sent }, new Uint8Array(Math.min(credit, 128 * 1024)));
+        sent += Math.min(credit, 128 * 1024);
+      }
+      await agent.settled();
+      for (const more of agent.seen("credit")) if (more.type === "credit") credit += (await agent.next("credit")).frame.bytes;
+    }
+    expect(sent).toBeLessThan(CALL.maxResultBytes / 2);
+    const quick = requestOf(grant.id);
+    const reply = stub.call(quick);
+    await agent.next("call");
+    agent.answer(quick.callId);
+    await accepted(reply);
+    await answered.rest?.cancel();
+  });
+});
