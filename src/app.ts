@@ -1,0 +1,35 @@
+/** The Worker's one app: the layers every request passes, in this order, then the routes. */
+import { Hono, type MiddlewareHandler } from "hono";
+import { hostAndOrigin } from "./auth/host-origin.ts";
+import { requestId, requestLog } from "./auth/request-log.ts";
+import { securityHeaders } from "./auth/security-headers.ts";
+import type { AppEnv } from "./env.ts";
+import { notFound, onError } from "./routes/answer.ts";
+import { apiRoutes } from "./routes/api.ts";
+import { healthRoutes } from "./routes/health.ts";
+import { mcpRoutes } from "./routes/mcp.ts";
+import { tunnelRoutes } from "./routes/tunnel.ts";
+import { wellKnownRoutes } from "./routes/well-known.ts";
+
+/** The layers, outermost first. The order is a promise: whatever an inner one refuses is still logged, marked and safe. */
+export const LAYERS: readonly (readonly [name: string, layer: MiddlewareHandler<AppEnv>])[] = [
+  ["request id", requestId],
+  ["log", requestLog],
+  ["security headers", securityHeaders],
+  ["host and origin", hostAndOrigin],
+];
+
+/** Builds the app. */
+export function createApp(): Hono<AppEnv> {
+  // Not strict: a trailing slash is served as it is, because a redirect loses a client's headers.
+  const app = new Hono<AppEnv>({ strict: false });
+  for (const [, layer] of LAYERS) app.use("*", layer);
+  app.route("/", healthRoutes());
+  app.route("/", wellKnownRoutes());
+  app.route("/", tunnelRoutes());
+  app.route("/", apiRoutes());
+  app.route("/", mcpRoutes());
+  app.onError(onError);
+  app.notFound(notFound);
+  return app;
+}

@@ -1,0 +1,58 @@
+/**
+ * The way from a device id to its object. Only an authenticated dial-in brings an object into being, near the device;
+ * until then D1 answers for it, and no look-up may touch it.
+ */
+import { waitUntil } from "cloudflare:workers";
+import type { Env, TunnelStub } from "../env.ts";
+import { type Device, findDevice } from "../db/devices.ts";
+import { EDGE } from "../limits.ts";
+import { log } from "../log.ts";
+
+/** Born device ids, and when (epoch ms) D1 last said so. Being born is final, so only removal can make one wrong. */
+const born = new Map<string, number>();
+
+function remember(deviceId: string, now: number): void {
+  born.delete(deviceId);
+  born.set(deviceId, now);
+  if (born.size <= EDGE.bornDevices) return;
+  const oldest = born.keys().next();
+  if (oldest.done !== true) born.delete(oldest.value);
+}
+
+/** Forgets a device that was removed. Other isolates find out within EDGE.registryCacheMs of their next call. */
+export function forgetDevice(deviceId: string): void {
+  born.delete(deviceId);
+}
+
+async function look(env: Env, deviceId: string): Promise<Device | null> {
+  const device = await findDevice(env.DB, deviceId);
+  if (device !== null && device.bornAt !== null) remember(deviceId, Date.now());
+  else forgetDevice(deviceId);
+  return device;
+}
+
+function lookBeside(env: Env, deviceId: string, now: number): void {
+  remember(deviceId, now);
+  waitUntil(look(env, deviceId).catch((error: unknown) => log("warn", "device.refresh-failed", { deviceId, error })));
+}
+
+/**
+ * The stub of a born device; the D1 row of one that never connected; null for an unknown or removed one. D1 is read
+ * only while this isolate does not know that the device was born.
+ */
+export async function deviceStub(
+  env: Env,
+  deviceId: string,
+): Promise<{ born: true; stub: TunnelStub } | { born: false; device: Device } | null> {
+  const seenAt = born.get(deviceId);
+  const now = Date.now();
+  if (seenAt === undefined) {
+    const device = await look(env, deviceId);
+    if (device === null) return null;
+    if (device.bornAt === null) return { born: false, device };
+  } else if (now - seenAt >= EDGE.registryCacheMs) {
+    lookBeside(env, deviceId, now);
+  }
+  // A fresh stub each time: after an object was lost, an old stub stays broken.
+  return { born: true, stub: env.TUNNEL.getByName(deviceId) };
+}

@@ -1,0 +1,9 @@
+/** `GET /health`: the relay runs. Reads nothing, so that it answers while D1 does not. */
+import { Hono } from "hono";
+import { type AppEnv, configOf } from "../env.ts";
+import { VERSION } from "../version.ts";
+
+/** The health route. */
+export function healthRoutes(): Hono<AppEnv> {
+  return new Hono<AppEnv>().get("/health", (c) => c.json({ ok: true, version: VERSION, runtime: configOf(c.env).runtime }));
+}

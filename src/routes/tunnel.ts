@@ -1,0 +1,59 @@
+/**
+ * `GET /tunnel`: where an agent dials in. The device key is checked in D1 before any object is touched, and the object
+ * gets a request made here: nothing the agent sent passes, except that it wants this protocol.
+ */
+import { Hono } from "hono";
+import { bearerToken } from "../auth/bearer.ts";
+import { deviceStub } from "../auth/device-stub.ts";
+import { mcpUrl } from "../auth/origins.ts";
+import { constantTimeEqual, hashSecret, parseDeviceKey } from "../auth/secrets.ts";
+import { findKeyHolder, type KeyHolder } from "../db/device-keys.ts";
+import { markBorn } from "../db/devices.ts";
+import { type AppEnv, configOf, type Env } from "../env.ts";
+import { ApiError } from "../errors.ts";
+import { SUBPROTOCOL } from "../tunnel/frames.ts";
+
+function offers(header: string | undefined, protocol: string): boolean {
+  return (header ?? "").split(",").some((offered) => offered.trim() === protocol);
+}
+
+/** One answer for every key that opens nothing, without a reason. */
+function refusedKey(): ApiError {
+  return new ApiError("not_authorised", "A valid device key is needed, as `Authorization: Bearer <device key>`.");
+}
+
+/** The device that the key in `Authorization` opens. */
+async function keyHolder(env: Env, headers: Headers): Promise<KeyHolder> {
+  const key = bearerToken(headers);
+  const claimed = key === undefined ? undefined : parseDeviceKey(key);
+  if (key !== undefined && claimed !== undefined) {
+    const holder = await findKeyHolder(env.DB, await hashSecret(key), Date.now());
+    if (holder !== null && constantTimeEqual(holder.deviceId, claimed.deviceId)) return holder;
+  }
+  throw refusedKey();
+}
+
+function upgradeRequest(env: Env, holder: KeyHolder): Request {
+  const facts = { deviceId: holder.deviceId, name: holder.name, mcpUrl: mcpUrl(configOf(env).origins[0] ?? "", holder.name) };
+  return new Request("https://object/tunnel", {
+    headers: { Upgrade: "websocket", "Sec-WebSocket-Protocol": SUBPROTOCOL, "longline-facts": JSON.stringify(facts) },
+  });
+}
+
+/** The tunnel route. */
+export function tunnelRoutes(): Hono<AppEnv> {
+  return new Hono<AppEnv>().get("/tunnel", async (c) => {
+    if (c.req.header("upgrade")?.toLowerCase() !== "websocket")
+      throw new ApiError("upgrade_required", "This is where agents dial in with a WebSocket: `longline agent --relay URL`.");
+    if (!offers(c.req.header("sec-websocket-protocol"), SUBPROTOCOL))
+      throw new ApiError("bad_request", `The WebSocket must offer the subprotocol ${SUBPROTOCOL}.`);
+    const holder = await keyHolder(c.env, c.req.raw.headers);
+    // The one place where a device is born: its object comes into being near the agent that dials.
+    if (holder.bornAt === null) await markBorn(c.env.DB, holder.deviceId, Date.now());
+    const found = await deviceStub(c.env, holder.deviceId);
+    if (found === null || !found.born) throw refusedKey();
+    const { webSocket, status, headers } = await found.stub.fetch(upgradeRequest(c.env, holder));
+    if (webSocket === null) throw new Error(`the object refused the upgrade with ${status}`);
+    return new Response(null, { status: 101, webSocket, headers });
+  });
+}
