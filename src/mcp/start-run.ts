@@ -1,0 +1,26 @@
+/** The two ends of a forwarded call at the object: its start, and the word that its outcome is written. */
+import type { CallRequest } from "../../durable/rpc.ts";
+import { TUNNEL } from "../limits.ts";
+import { CallRun } from "./call-run.ts";
+import type { EdgeContext } from "./context.ts";
+import { tell } from "./tunnel-access.ts";
+
+/** A run that sends the call with its first step. */
+export function startRun(context: EdgeContext, request: CallRequest): CallRun {
+  return new CallRun(context.access, context.grant, request.callId, (tunnel) => {
+    const delivered = context.delivered.take(context.deviceId);
+    return tunnel.call(delivered.length === 0 ? request : { ...request, delivered });
+  });
+}
+
+/** The outcome of a call is written, or nobody waits for it any more: there is no resume, so nobody will ask again. */
+export function outcomeWritten(context: EdgeContext, callId: string): void {
+  const { access, deviceId, delivered } = context;
+  if (!delivered.add(deviceId, callId, context.now())) return;
+  context.waitUntil(flushLater());
+
+  async function flushLater(): Promise<void> {
+    await access.pause(TUNNEL.deliveredDelayMs);
+    await Promise.all(delivered.flush(deviceId).map((id) => tell(access, (tunnel) => tunnel.delivered(id))));
+  }
+}
