@@ -1,0 +1,347 @@
+/**
+ * All calls of the agent: starts each at most once, keeps what it has to say until it is delivered, and says it again
+ * on a new link (design section 5, "At most once").
+ */
+import { CALL, JOURNAL } from "../limits.ts";
+import { payloadText, type Payload } from "../tunnel/codec.ts";
+import type { Call, CancelReason, RelayFrame } from "../tunnel/frames.ts";
+import { ActiveCall } from "./active-call.ts";
+import { failure, type AgentFailure } from "./failure.ts";
+import { Inbox } from "./inbox.ts";
+import type { Journal } from "./journal.ts";
+import { failureMessage } from "./outcome-frames.ts";
+import type { FramePort } from "./port.ts";
+import type { AgentEvent } from "./types.ts";
+import { checkParams, ParamsError, type CheckedParams } from "./upstreams/params.ts";
+import type { CallSink, UpstreamCall, UpstreamOutcome } from "./upstreams/upstream.ts";
+
+export interface DispatcherOptions {
+  journal: Journal;
+  maxConcurrentCalls: number;
+  log: (event: AgentEvent) => void;
+  /** Runs a call at its upstream. Never rejects. */
+  run: (call: UpstreamCall, sink: CallSink, signal: AbortSignal, ref: Record<string, unknown> | undefined) => Promise<UpstreamOutcome>;
+}
+
+/** The frames that concern calls. */
+export type CallFrame = Extract<RelayFrame, { type: "call" | "attach" | "cancel" | "answer" | "delivered" | "credit" | "chunk" }>;
+
+const encoder = new TextEncoder();
+
+export class Dispatcher {
+  readonly #options: DispatcherOptions;
+  readonly #inbox = new Inbox();
+  /** Calls that run, and ended ones whose outcome is not delivered, oldest first. */
+  readonly #calls = new Map<string, ActiveCall>();
+  readonly #windows = new Map<string, ReturnType<typeof setTimeout>>();
+  #port: FramePort | null = null;
+  #maxResultBytes: number = CALL.maxResultBytes;
+  #isPumping = false;
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+  }
+
+  get running(): number {
+    let count = 0;
+    for (const call of this.#calls.values()) if (!call.isOver) count += 1;
+    return count;
+  }
+
+  /** For `hello`: ids of calls that run or whose outcome is kept. */
+  held(): string[] {
+    return [...this.#calls.keys()].slice(-1000);
+  }
+
+  /** For `hello`: input requests that wait. */
+  asks(): { callId: string; askId: string }[] {
+    return [...this.#calls.values()].flatMap((call) => call.openAsks.map((askId) => ({ callId: call.id, askId }))).slice(0, 1000);
+  }
+
+  /** A link is ready. Calls of an earlier one wait for `attach`. */
+  online(port: FramePort): void {
+    this.#port = port;
+    this.#maxResultBytes = Math.min(CALL.maxResultBytes, port.maxResultBytes);
+  }
+
+  /** The link is lost. Calls run on, for as long as somebody may still attach. */
+  offline(): void {
+    this.#port = null;
+    this.#inbox.clear();
+    for (const call of this.#calls.values()) {
+      call.output.detach();
+      this.#watch(call);
+    }
+  }
+
+  /** Takes one frame. Never throws. */
+  frame(frame: CallFrame, payload: Payload | undefined): void {
+    switch (frame.type) {
+      case "call":
+        this.#call(frame, payload);
+        break;
+      case "chunk":
+        this.#chunk(frame.stream, frame.offset, payload);
+        break;
+      case "attach":
+        this.#attach(frame.callId, frame.seq, frame.offset, frame.credit);
+        break;
+      case "cancel":
+        this.#cancel(frame.callId, frame.reason);
+        break;
+      case "answer":
+        this.#calls.get(frame.callId)?.answer(frame, textOf(payload) ?? "null");
+        break;
+      case "delivered":
+        for (const callId of frame.callIds) this.#delivered(callId);
+        break;
+      case "credit":
+        this.#calls.get(frame.stream)?.output.addCredit(frame.bytes);
+        break;
+    }
+    this.pump();
+  }
+
+  /** Sends what may be sent, one message of each call in turn. */
+  pump(): void {
+    const port = this.#port;
+    if (!port || this.#isPumping) return;
+    this.#isPumping = true;
+    try {
+      for (let hasSent = true; hasSent;) {
+        hasSent = false;
+        for (const call of this.#calls.values()) {
+          if (!port.isWritable) return;
+          if (call.output.pump(port)) hasSent = true;
+        }
+      }
+    } finally {
+      this.#isPumping = false;
+    }
+  }
+
+  /** Cancels everything that runs. */
+  stop(): void {
+    for (const call of this.#calls.values()) {
+      call.cancel("agent_stopped");
+      this.#forget(call);
+    }
+    this.#inbox.clear();
+  }
+
+  /** Forgets outcomes that nobody fetched in time. */
+  sweep(now: number = Date.now()): void {
+    for (const call of this.#calls.values()) if (call.endedAt !== null && now - call.endedAt > JOURNAL.keepMs) this.#forget(call);
+  }
+
+  #call(frame: Call, payload: Payload | undefined): void {
+    if (this.#repeated(frame)) return;
+    if (frame.bytes === undefined) {
+      this.#start(frame, textOf(payload));
+      return;
+    }
+    if (payload !== undefined && payload.length > 0) {
+      this.#refuse(frame, failure("refused_by_device", "not_started", "The request has a payload and announces another."));
+    } else if (frame.bytes === 0) {
+      this.#start(frame, "");
+    } else if (!this.#inbox.open(frame, frame.bytes)) {
+      this.#refuse(frame, failure("too_large", "not_started", "The request is larger than the agent takes.", { size: frame.bytes }));
+    } else {
+      this.#port?.send({ type: "credit", stream: frame.callId, bytes: frame.bytes });
+    }
+  }
+
+  #chunk(stream: string, offset: number, payload: Payload | undefined): void {
+    const piece = typeof payload === "string" ? encoder.encode(payload) : (payload ?? new Uint8Array());
+    const arrival = this.#inbox.chunk(stream, offset, piece);
+    if (arrival?.kind === "whole") this.#start(arrival.frame, textOf(arrival.payload));
+    if (arrival?.kind === "broken")
+      this.#refuse(arrival.frame, failure("refused_by_device", "not_started", `The request is broken: ${arrival.problem}.`));
+  }
+
+  /** A call that is known is never started again: it is continued, or what the journal knows is said. */
+  #repeated(frame: Call): boolean {
+    if (this.#calls.has(frame.callId)) {
+      this.#attach(frame.callId, 0, 0, frame.credit);
+      this.#port?.send({ type: "ack", callId: frame.callId });
+      return true;
+    }
+    const known = this.#options.journal.get(frame.callId);
+    if (known) this.#say(frame.callId, 1, forgotten(known));
+    return known !== undefined;
+  }
+
+  #start(frame: Call, payload: string | null): void {
+    const params = payload === null ? "the payload is not UTF-8" : check(frame, payload);
+    if (typeof params === "string") {
+      this.#refuse(frame, failure("refused_by_device", "not_started", `The request breaks the tunnel protocol: ${params}.`));
+      return;
+    }
+    if (this.running >= this.#options.maxConcurrentCalls) {
+      const text = `The agent runs ${this.#options.maxConcurrentCalls} calls, which is its limit.`;
+      this.#refuse(frame, failure("rate_limited", "not_started", text, { retryAfterMs: 1_000 }));
+      return;
+    }
+    this.#options.journal.begin(frame.callId);
+    const call = this.#add(frame);
+    setTimeout(() => this.#acknowledge(call), CALL.ackDelayMs).unref();
+    const { target } = frame;
+    this.#options.log({ type: "call", callId: frame.callId, method: frame.method, target, grant: frame.caller.grant });
+    void this.#run(call, params);
+  }
+
+  async #run(call: ActiveCall, params: CheckedParams): Promise<void> {
+    const { frame } = call;
+    const request: UpstreamCall = {
+      method: frame.method,
+      target: frame.target,
+      params,
+      grant: frame.caller.grant,
+      client: frame.client,
+      meta: frame.meta,
+      progress: frame.progress === true,
+      logLevel: frame.logLevel,
+      paramHeaders: frame.paramHeaders,
+    };
+    const outcome = await this.#outcome(call, request);
+    // All results together have a bound as well; what nobody reads makes room first.
+    const room = JOURNAL.outcomeBytes - this.#makeRoom();
+    call.finish(outcome, Math.max(0, Math.min(this.#maxResultBytes, room)));
+  }
+
+  async #outcome(call: ActiveCall, request: UpstreamCall): Promise<UpstreamOutcome> {
+    try {
+      return await this.#options.run(request, call, call.signal, call.frame.ref);
+    } catch {
+      return { kind: "failed", failure: failure("upstream_failed", "unknown", "The call failed inside the agent.") };
+    }
+  }
+
+  #add(frame: Call): ActiveCall {
+    const call = new ActiveCall(frame, {
+      hasOutput: () => this.pump(),
+      ended: (ended, outcome) => this.#ended(ended, outcome),
+      warning: (message) => this.#options.log({ type: "warning", message }),
+    });
+    if (this.#port) call.output.attach(0, 0, frame.credit);
+    this.#calls.set(frame.callId, call);
+    return call;
+  }
+
+  #acknowledge(call: ActiveCall): void {
+    if (call.output.hasSent || !call.output.isAttached || this.#calls.get(call.id) !== call) return;
+    if (this.#port?.send({ type: "ack", callId: call.id }) === true) call.output.markSent();
+  }
+
+  #ended(call: ActiveCall, outcome: string): void {
+    this.#options.journal.end(call.id);
+    this.#options.log({ type: "call_end", callId: call.id, outcome });
+    // Cancelled, or an outcome that nobody will ask for.
+    if (!call.output.hasOutcome || (!call.output.isAttached && !this.#windows.has(call.id))) this.#forget(call);
+  }
+
+  #attach(callId: string, seq: number, offset: number, credit: number): void {
+    const call = this.#calls.get(callId);
+    if (call) {
+      this.#unwatch(callId);
+      call.output.attach(seq, offset, credit);
+      return;
+    }
+    const { journal } = this.#options;
+    const known = journal.get(callId);
+    const never = failure("tunnel_lost", journal.isComplete ? "not_started" : "unknown", "The call did not reach the device.");
+    this.#say(callId, seq + 1, known ? forgotten(known) : never);
+  }
+
+  #cancel(callId: string, reason: CancelReason): void {
+    this.#inbox.drop(callId);
+    const call = this.#calls.get(callId);
+    if (!call) return;
+    call.cancel(reason);
+    this.#forget(call);
+  }
+
+  #delivered(callId: string): void {
+    const call = this.#calls.get(callId);
+    if (!call) return;
+    // "Nobody will ask again" can come for a call that still runs: it runs on, its outcome is dropped.
+    if (call.isOver) this.#forget(call);
+    else call.output.detach();
+  }
+
+  #refuse(frame: Call, problem: AgentFailure): void {
+    this.#options.log({ type: "call_end", callId: frame.callId, outcome: `${problem.reason}: ${problem.message}` });
+    this.#say(frame.callId, 1, problem);
+  }
+
+  #say(callId: string, seq: number, problem: AgentFailure): void {
+    this.#port?.send({ ...failureMessage(callId, problem).frame, seq });
+  }
+
+  #forget(call: ActiveCall): void {
+    this.#unwatch(call.id);
+    this.#calls.delete(call.id);
+  }
+
+  /** Gives a call without a link its time; a question to a person has its own, longer one. */
+  #watch(call: ActiveCall): void {
+    this.#unwatch(call.id);
+    const timer = setTimeout(() => this.#unattended(call), CALL.attachWindowMs);
+    timer.unref();
+    this.#windows.set(call.id, timer);
+  }
+
+  #unwatch(callId: string): void {
+    clearTimeout(this.#windows.get(callId));
+    this.#windows.delete(callId);
+  }
+
+  #unattended(call: ActiveCall): void {
+    this.#windows.delete(call.id);
+    if (call.output.isAttached) return;
+    if (call.openAsks.length > 0) {
+      this.#watch(call);
+      return;
+    }
+    if (call.isOver) this.#forget(call);
+    // A legacy caller's disconnect is no cancel: the call runs to its end, and its outcome is dropped.
+    else if (call.frame.client.era === "modern") this.#cancel(call.id, "caller_left");
+  }
+
+  /** Gives up the oldest outcomes that nobody reads while there is too much. Returns the bytes that stay. */
+  #makeRoom(): number {
+    let held = 0;
+    for (const call of this.#calls.values()) held += call.output.heldBytes;
+    for (const call of this.#calls.values()) {
+      if (held <= JOURNAL.outcomeBytes / 2 && this.#calls.size <= JOURNAL.entries) break;
+      if (!call.isOver || call.output.isAttached) continue;
+      held -= call.output.heldBytes;
+      this.#forget(call);
+    }
+    return held;
+  }
+}
+
+function check(frame: Call, payload: string): CheckedParams | string {
+  try {
+    return checkParams(frame, payload);
+  } catch (error) {
+    if (error instanceof ParamsError) return error.message;
+    throw error;
+  }
+}
+
+function textOf(payload: Payload | undefined): string | null {
+  try {
+    return payloadText(payload);
+  } catch {
+    return null; // not UTF-8
+  }
+}
+
+/** What is left to say of a call whose outcome is not here. */
+function forgotten(known: { isEarlier: boolean }): AgentFailure {
+  if (known.isEarlier)
+    return failure("agent_restarted", "unknown", "The agent restarted during the call. Check what it did before calling again.");
+  return failure("tunnel_lost", "unknown", "The call's outcome was not fetched in time and is gone.");
+}

@@ -1,0 +1,61 @@
+/** Requests that arrive in chunks, put together under a bound for each and for all. Pure. */
+import { AGENT, EDGE } from "../limits.ts";
+import type { Call } from "../tunnel/frames.ts";
+
+interface Arriving {
+  frame: Call;
+  parts: Uint8Array[];
+  received: number;
+}
+
+/** What a chunk did: `more` to come, the whole payload, or why its call ends. Null for a stream nobody expects. */
+export type Arrival =
+  | { kind: "more" }
+  | { kind: "whole"; frame: Call; payload: Uint8Array }
+  | { kind: "broken"; frame: Call; problem: string }
+  | null;
+
+export class Inbox {
+  readonly #arriving = new Map<string, Arriving>();
+  #announced = 0;
+
+  /** Expects `bytes` for a call. False when that is too much. */
+  open(frame: Call, bytes: number): boolean {
+    this.drop(frame.callId);
+    if (bytes > EDGE.maxRequestBytes || this.#announced + bytes > AGENT.assembleBytes) return false;
+    this.#announced += bytes;
+    this.#arriving.set(frame.callId, { frame, parts: [], received: 0 });
+    return true;
+  }
+
+  chunk(stream: string, offset: number, piece: Uint8Array): Arrival {
+    const arriving = this.#arriving.get(stream);
+    if (!arriving) return null;
+    const { frame } = arriving;
+    const bytes = frame.bytes ?? 0;
+    if (offset !== arriving.received || piece.length === 0 || offset + piece.length > bytes) {
+      this.drop(stream);
+      return { kind: "broken", frame, problem: "a chunk of the request is out of place" };
+    }
+    arriving.parts.push(piece);
+    arriving.received += piece.length;
+    if (arriving.received < bytes) return { kind: "more" };
+    this.drop(stream);
+    return { kind: "whole", frame, payload: Buffer.concat(arriving.parts) };
+  }
+
+  /** Forgets one request. True when it was expected. */
+  drop(callId: string): boolean {
+    const arriving = this.#arriving.get(callId);
+    if (!arriving) return false;
+    this.#arriving.delete(callId);
+    this.#announced -= arriving.frame.bytes ?? 0;
+    return true;
+  }
+
+  /** The link is gone: what was half here comes again. */
+  clear(): void {
+    this.#arriving.clear();
+    this.#announced = 0;
+  }
+}

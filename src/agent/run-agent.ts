@@ -1,0 +1,207 @@
+/** Puts the agent together: upstreams, catalogue, calls and tunnel. The entry point of `longline agent`. */
+import { randomBytes } from "node:crypto";
+import { AGENT, TUNNEL, UPSTREAM } from "../limits.ts";
+import type { Payload } from "../tunnel/codec.ts";
+import { CATALOGUE_STREAM, PROTOCOL_VERSION, type Hello, type RelayFrame, type Welcome } from "../tunnel/frames.ts";
+import { CatalogueSender } from "./catalogue-sender.ts";
+import { catalogueText, type CatalogueText } from "./catalogue.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import { openInstallation } from "./installation.ts";
+import { Journal } from "./journal.ts";
+import type { Link } from "./link.ts";
+import { TunnelClient } from "./tunnel-client.ts";
+import type { AgentHandle, AgentOptions, AgentStatus, UpstreamConfig } from "./types.ts";
+import { BuiltinUpstream } from "./upstreams/builtin.ts";
+import { McpUpstream } from "./upstreams/mcp-upstream.ts";
+import { Router } from "./upstreams/router.ts";
+import type { ListKind, Upstream, UpstreamListener } from "./upstreams/upstream.ts";
+import { Watchdog } from "./upstreams/watchdog.ts";
+
+/** Starts an agent. Rejects when the state directory cannot be used; everything later shows in `state` and `done`. */
+export async function runAgent(options: AgentOptions): Promise<AgentHandle> {
+  const agent = new Agent(options);
+  agent.start();
+  return await Promise.resolve(agent);
+}
+
+class Agent implements AgentHandle {
+  readonly done: AgentHandle["done"];
+  readonly #options: AgentOptions;
+  readonly #version: string;
+  readonly #installation: string;
+  readonly #instance = `p_${randomBytes(16).toString("base64url")}`;
+  readonly #watchdog = new Watchdog();
+  readonly #journal: Journal;
+  readonly #router: Router;
+  readonly #dispatcher: Dispatcher;
+  readonly #tunnel: TunnelClient;
+  readonly #sender = new CatalogueSender();
+  readonly #sweeper: ReturnType<typeof setInterval>;
+  #catalogue: CatalogueText | null = null;
+  /** Digest named in the last `hello`. */
+  #told: string | null = null;
+  #link: Link | null = null;
+  #hasLists: () => void = () => undefined;
+  #ending: Promise<void> | null = null;
+
+  constructor(options: AgentOptions) {
+    this.#options = options;
+    this.#version = options.version ?? "0";
+    this.#installation = openInstallation(options.stateDir);
+    this.#journal = new Journal(options.stateDir);
+    this.#router = new Router(options.upstreams.map((config) => this.#upstream(config)));
+    this.#dispatcher = new Dispatcher({
+      journal: this.#journal,
+      maxConcurrentCalls: this.#limits.maxConcurrentCalls,
+      log: options.log,
+      run: async (call, sink, signal, ref) => await this.#router.run(call, sink, signal, ref),
+    });
+    this.#tunnel = new TunnelClient({
+      relay: options.relay,
+      deviceKey: options.deviceKey,
+      maxFrameBytes: this.#limits.maxFrameBytes,
+      log: options.log,
+      listener: {
+        hello: () => this.#hello(),
+        online: (link, welcome) => this.#online(link, welcome),
+        offline: () => this.#offline(),
+        frame: (frame, payload) => this.#frame(frame, payload),
+        drained: () => this.#drained(),
+      },
+    });
+    this.#sweeper = setInterval(() => this.#dispatcher.sweep(), AGENT.sweepMs);
+    this.done = this.#tunnel.done.then(async (done) => {
+      await this.#close();
+      return done;
+    });
+  }
+
+  start(): void {
+    const { signal } = this.#options;
+    if (signal?.aborted === true) void this.stop("aborted");
+    signal?.addEventListener("abort", () => void this.stop("aborted"), { once: true });
+    const listed = new Promise<void>((resolve) => {
+      this.#hasLists = resolve;
+    });
+    this.#router.start();
+    // Dialling waits a moment for the lists, so that a device that is new does not show up empty.
+    const timer = setTimeout(() => this.#hasLists(), UPSTREAM.probeMs);
+    void listed.then(() => {
+      clearTimeout(timer);
+      this.#tunnel.start();
+    });
+  }
+
+  state(): AgentStatus {
+    return { ...this.#tunnel.status, upstreams: this.#router.states(), inFlight: this.#dispatcher.running };
+  }
+
+  async stop(reason: string): Promise<void> {
+    await this.#tunnel.stop(reason);
+    await this.#close();
+  }
+
+  get #limits(): { maxFrameBytes: number; maxConcurrentCalls: number } {
+    const { maxFrameBytes, maxConcurrentCalls } = this.#options;
+    return {
+      maxFrameBytes: Math.max(TUNNEL.minFrameBytes, Math.min(TUNNEL.maxFrameBytes, maxFrameBytes ?? TUNNEL.maxFrameBytes)),
+      maxConcurrentCalls: maxConcurrentCalls ?? TUNNEL.maxConcurrentCalls,
+    };
+  }
+
+  async #close(): Promise<void> {
+    this.#ending ??= this.#closeAll();
+    await this.#ending;
+  }
+
+  async #closeAll(): Promise<void> {
+    this.#hasLists();
+    clearInterval(this.#sweeper);
+    this.#dispatcher.stop();
+    await this.#router.stop();
+    this.#watchdog.close();
+    this.#journal.close();
+  }
+
+  #upstream(config: UpstreamConfig): Upstream {
+    const listener: UpstreamListener = {
+      state: () => this.#upstreamState(config.alias),
+      lists: (changed) => this.#lists(changed),
+      resourceUpdated: (uri) => void this.#link?.send({ type: "changed", what: "resource", uri: uri.slice(0, 8192) }),
+      warning: (message) => this.#options.log({ type: "warning", message }),
+    };
+    if (config.kind === "builtin") return new BuiltinUpstream(config, this.#version, listener);
+    return new McpUpstream({ config, version: this.#version, watchdog: this.#watchdog, listener });
+  }
+
+  #upstreamState(alias: string): void {
+    const state = this.#router.states().find((upstream) => upstream.alias === alias);
+    if (state) this.#options.log({ type: "upstream", alias, state: state.state, problem: state.problem });
+    // A server that cannot start has no lists to wait for.
+    if (state?.state === "crashed") this.#hasLists();
+  }
+
+  #lists(changed: readonly ListKind[]): void {
+    const lists = this.#router.lists();
+    if (!lists) return;
+    const next = catalogueText(lists);
+    const isNew = next.digest !== this.#catalogue?.digest;
+    this.#catalogue = next;
+    for (const what of changed) this.#link?.send({ type: "changed", what });
+    if (isNew) {
+      this.#options.log({ type: "catalogue", digest: next.digest, tools: next.tools });
+      if (next.left > 0)
+        this.#options.log({ type: "warning", message: `${next.left} items do not fit into the catalogue and are left out` });
+      this.#sender.send(next);
+    }
+    this.#hasLists();
+  }
+
+  #hello(): Hello {
+    this.#told = this.#catalogue?.digest ?? null;
+    return {
+      type: "hello",
+      protocol: { min: PROTOCOL_VERSION, max: PROTOCOL_VERSION },
+      agent: { name: "longline-agent", version: this.#version.slice(0, 256) },
+      installation: this.#installation,
+      instance: this.#instance,
+      limits: this.#limits,
+      catalogue: this.#told,
+      held: this.#dispatcher.held(),
+      asks: this.#dispatcher.asks(),
+      upstreams: this.#router.states().slice(0, 100),
+      ...(this.#options.takeover === true ? { takeover: true } : {}),
+    };
+  }
+
+  #online(link: Link, welcome: Welcome): void {
+    this.#link = link;
+    this.#sender.online(link);
+    this.#dispatcher.online(link);
+    const isNews = this.#catalogue !== null && this.#catalogue.digest !== this.#told;
+    if (this.#catalogue && (welcome.catalogue === "send" || isNews)) this.#sender.send(this.#catalogue);
+  }
+
+  #offline(): void {
+    this.#link = null;
+    this.#sender.offline();
+    this.#dispatcher.offline();
+  }
+
+  #frame(frame: Exclude<RelayFrame, { type: "welcome" | "drain" }>, payload: Payload | undefined): void {
+    if (frame.type === "probe") void this.#probe(frame.probeId);
+    else if (frame.type === "credit" && frame.stream === CATALOGUE_STREAM) this.#sender.addCredit(frame.bytes);
+    else this.#dispatcher.frame(frame, payload);
+  }
+
+  async #probe(probeId: string): Promise<void> {
+    const link = this.#link;
+    await this.#router.probe();
+    link?.send({ type: "pong", probeId, upstreams: this.#router.states().slice(0, 100) });
+  }
+
+  #drained(): void {
+    this.#sender.pump();
+    this.#dispatcher.pump();
+  }
+}

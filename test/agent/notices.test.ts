@@ -1,0 +1,159 @@
+import { describe, expect, test, vi } from "vitest";
+import { UPSTREAM } from "../../src/limits.ts";
+import { payloadText } from "../../src/tunnel/codec.ts";
+import { legacyClient } from "../support/fake-relay.ts";
+import { connected, fixture, script } from "./harness.ts";
+import { rawServer } from "./raw-server.ts";
+
+const T = { method: "tools/call", target: "t" } as const;
+
+function textIn(payload: string): string {
+  return (JSON.parse(payload) as { content: [{ text: string }] }).content[0].text;
+}
+
+/** Logs at every level while a call runs; tells which levels it was set to. */
+const LOGGING = rawServer(`
+  server.capabilities = { tools: {}, logging: {} };
+  tool((m) => {
+    for (const level of ["debug", "info", "error"]) send({ method: "notifications/message", params: { level, data: level } });
+    reply(m.id, text(JSON.stringify(seen.filter((s) => s.method === "logging/setLevel").map((s) => s.params.level))));
+  });
+`);
+
+describe("logs", () => {
+  test("come at a call's own level, and the instance is set to the most verbose wanted", async () => {
+    const { agent } = await connected([script(LOGGING)]);
+    const run = async (logLevel?: string) => {
+      const callId = agent.call({ ...T, client: legacyClient(), ...(logLevel === undefined ? {} : { logLevel }) });
+      const { payload } = await agent.outcome(callId);
+      const events = agent.messages
+        .filter(({ frame }) => frame.type === "event")
+        .map((event) => (JSON.parse(payloadText(event.payload)) as { data: string }).data);
+      agent.messages.length = 0;
+      return { events, levels: JSON.parse(textIn(payload)) as string[] };
+    };
+    await agent.next("catalogue");
+    expect(await run("error")).toEqual({ events: ["error"], levels: ["error"] });
+    expect(await run()).toEqual({ events: [], levels: ["error"] });
+    expect(await run("info")).toEqual({ events: ["info", "error"], levels: ["error", "info"] });
+    expect(await run("error")).toEqual({ events: ["error"], levels: ["error", "info"] });
+  });
+
+  test("on a shared instance reach nobody while two grants' calls are in flight", async () => {
+    const code = rawServer(`
+      server.capabilities = { tools: {}, logging: {} };
+      let first;
+      tool((m) => {
+        if (!first) { first = m; return; }
+        send({ method: "notifications/message", params: { level: "error", data: "whose?" } });
+        reply(first.id, text(1)); reply(m.id, text(2));
+      });`);
+    const { agent } = await connected([script(code, { isolation: "shared" })]);
+    const calls = ["a", "b"].map((grant) =>
+      agent.call({ ...T, client: legacyClient(), logLevel: "debug", caller: { grant, label: "l", member: "m" } }),
+    );
+    for (const callId of calls) await agent.outcome(callId);
+    expect(agent.messages.filter(({ frame }) => frame.type === "event")).toEqual([]);
+  });
+
+  test("of the modern fixture come only when the call set a level", async () => {
+    const { agent } = await connected([fixture()]);
+    const quiet = agent.call({ method: "tools/call", target: "test_logging_tool" }, { arguments: {} });
+    await agent.outcome(quiet);
+    const loud = agent.call({ method: "tools/call", target: "test_logging_tool", logLevel: "info" }, { arguments: {} });
+    await agent.outcome(loud);
+    const events = agent.messages.filter(({ frame }) => frame.type === "event");
+    expect(events.map(({ frame }) => "callId" in frame && frame.callId)).toEqual([loud]);
+  });
+});
+
+describe("changes", () => {
+  test("a changed list is told, and the new catalogue follows", async () => {
+    const code = rawServer(`
+      server.capabilities = { tools: { listChanged: true } };
+      tool((m) => { server.tools = [...server.tools, { name: "new", inputSchema: { type: "object" } }]; send({ method: "notifications/tools/list_changed" }); reply(m.id, text("ok")); });`);
+    const { agent } = await connected([script(code, { isolation: "shared" })]);
+    const { frame: before } = await agent.next("catalogue");
+    await agent.outcome(agent.call(T));
+    expect((await agent.next("changed")).frame).toMatchObject({ what: "tools" });
+    const { frame, payload } = await agent.next("catalogue");
+    expect(frame.digest).not.toBe(before.digest);
+    expect((JSON.parse(String(payload)) as { tools: { name: string }[] }).tools.map((tool) => tool.name)).toEqual(["t", "new"]);
+  });
+
+  test("the modern fixture's notice arrives through its subscription", async () => {
+    const { agent } = await connected([fixture()]);
+    await agent.next("catalogue");
+    await agent.outcome(agent.call({ method: "tools/call", target: "test_trigger_prompt_change" }, { arguments: {} }));
+    expect((await agent.next("changed")).frame).toMatchObject({ what: "prompts" });
+  });
+
+  test("notices that a server sends by habit after its handshake change nothing", async () => {
+    const code = rawServer(`
+      server.capabilities = { tools: { listChanged: true } };
+      on("notifications/initialized", () => send({ method: "notifications/tools/list_changed" }));
+      tool((m) => reply(m.id, text("ok")));`);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"], shouldAdvanceTime: true });
+    try {
+      const { agent } = await connected([script(code)]);
+      await agent.next("catalogue");
+      // A child of its own for the grant, which sends the notice before it answers.
+      await agent.outcome(agent.call({ ...T, client: legacyClient() }));
+      vi.advanceTimersByTime(UPSTREAM.refreshMs);
+      // The lists are read on the first instance; two round trips on it after that show that they were.
+      for (const probeId of ["1", "2"]) {
+        agent.send({ type: "probe", probeId });
+        await agent.next("pong");
+      }
+      expect(agent.messages.filter(({ frame }) => frame.type === "changed")).toEqual([]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+describe("resource subscriptions", () => {
+  const code = rawServer(`
+    server.capabilities = { tools: {}, resources: { subscribe: true } };
+    on("resources/subscribe", (m) => reply(m.id, {})); on("resources/unsubscribe", (m) => reply(m.id, {}));
+    tool((m) => {
+      for (const uri of ["u:1", "u:2"]) send({ method: "notifications/resources/updated", params: { uri } });
+      reply(m.id, text(JSON.stringify(seen.filter((s) => s.method?.includes("subscribe")).map((s) => [s.method, s.params.uri]))));
+    });`);
+
+  test("are counted by resource, asked for once, and updates come only for what is wanted", async () => {
+    const { agent } = await connected([script(code, { isolation: "shared" })]);
+    const change = async (method: string) => (await agent.outcome(agent.call({ method, target: "u:1" }))).frame;
+    expect(await change("resources/subscribe")).toMatchObject({ type: "result" });
+    expect(await change("resources/subscribe")).toMatchObject({ type: "result" });
+    expect(await change("resources/unsubscribe")).toMatchObject({ type: "result" });
+    const first = await agent.outcome(agent.call(T));
+    expect(JSON.parse(textIn(first.payload))).toEqual([["resources/subscribe", "u:1"]]);
+    expect((await agent.next("changed")).frame).toMatchObject({ what: "resource", uri: "u:1" });
+    await change("resources/unsubscribe");
+    const second = await agent.outcome(agent.call(T));
+    expect(JSON.parse(textIn(second.payload))).toEqual([
+      ["resources/subscribe", "u:1"],
+      ["resources/unsubscribe", "u:1"],
+    ]);
+    expect(agent.messages.filter(({ frame }) => frame.type === "changed")).toEqual([]);
+  });
+
+  test("of a modern server are a stream that names them", async () => {
+    const modern = rawServer(`
+      isModern(); server.capabilities = { tools: {}, resources: { subscribe: true } };
+      on("resources/list", (m) => reply(m.id, { resultType: "complete", resources: [], ttlMs: 0, cacheScope: "private" }));
+      on("resources/templates/list", (m) => reply(m.id, { resultType: "complete", resourceTemplates: [], ttlMs: 0, cacheScope: "private" }));
+      let listen;
+      on("subscriptions/listen", (m) => { listen = m; send({ method: "notifications/subscriptions/acknowledged", params: { notifications: m.params.notifications, _meta: { "io.modelcontextprotocol/subscriptionId": m.id } } }); });
+      tool((m) => {
+        send({ method: "notifications/resources/updated", params: { uri: "u:1", _meta: { "io.modelcontextprotocol/subscriptionId": listen.id } } });
+        reply(m.id, { resultType: "complete", ...text(JSON.stringify(listen.params.notifications)) });
+      });`);
+    const { agent } = await connected([script(modern)]);
+    await agent.outcome(agent.call({ method: "resources/subscribe", target: "u:1" }));
+    const { payload } = await agent.outcome(agent.call(T));
+    expect(JSON.parse(textIn(payload))).toEqual({ resourceSubscriptions: ["u:1"] });
+    expect((await agent.next("changed")).frame).toMatchObject({ what: "resource", uri: "u:1" });
+  });
+});
