@@ -1,0 +1,140 @@
+/** `longline agent`: offers MCP tools on this machine through a relay. */
+import { resolve } from "node:path";
+import { Option, type Command } from "commander";
+import type { AgentEvent, DoneCode, Isolation, UpstreamConfig } from "../../agent/types.ts";
+import { ApiError } from "../../errors.ts";
+import { describeEvent } from "../agent-log.ts";
+import { findRelay, relayOption } from "../connection.ts";
+import { parseHeaders, readSecretText } from "../headers-file.ts";
+import { defaultStateDir } from "../state-dir.ts";
+import { listenForStop } from "../stop-signals.ts";
+import { printJson, type Terminal } from "../terminal.ts";
+import { packageVersion } from "../version.ts";
+
+/** The one upstream of a command line has no name of its own. */
+const ALIAS = "default";
+const DEVICE_KEY = /^llk_([0-9a-f]{32})_[A-Za-z0-9_-]{43}$/;
+
+interface AgentCommandOptions {
+  relay?: string;
+  keyFile?: string;
+  upstream?: string;
+  upstreamHeaders?: string;
+  demo?: boolean;
+  isolation?: Isolation;
+  state?: string;
+  takeover?: boolean;
+  json?: boolean;
+}
+
+/** Adds the `agent` command to the program. */
+export function addAgentCommand(program: Command, terminal: Terminal): void {
+  program
+    .command("agent")
+    .description("offer an MCP server on this machine through a relay; needs no open port")
+    .addOption(relayOption())
+    .option("--key-file <file>", "file that holds the device key (or LONGLINE_DEVICE_KEY)")
+    .option("--upstream <url>", "offer a Streamable HTTP server instead of a command")
+    .option("--upstream-headers <file>", "headers for it, such as its own credentials: `Name: value` lines, or a JSON object")
+    .option("--demo", "offer a few harmless tools instead of a server of your own")
+    .addOption(
+      new Option("--isolation <how>", "one server per grant, or one for all (default: grant for a command, shared for a URL)").choices([
+        "grant",
+        "shared",
+      ]),
+    )
+    .option("--state <dir>", "directory for the installation id and the journal of calls")
+    .option("--takeover", "take the device over from another machine that has the same key")
+    .option("--json", "print state, device and mcpUrl as one JSON value when the device is online")
+    .argument("[command...]", "a stdio MCP server and its arguments, after --")
+    .passThroughOptions()
+    .addHelpText(
+      "after",
+      "\nExamples:\n  longline agent --relay https://relay.example --key-file device-key -- npx -y @modelcontextprotocol/server-everything stdio" +
+        "\n  longline agent --relay https://relay.example --key-file device-key --upstream http://127.0.0.1:3000/mcp",
+    )
+    .action(async (command: string[], options: AgentCommandOptions) => await agent(terminal, command, options));
+}
+
+async function agent(terminal: Terminal, command: string[], options: AgentCommandOptions): Promise<void> {
+  using stop = listenForStop(terminal.env);
+  const upstream = await readUpstream(terminal, command, options);
+  const relay = await findRelay(terminal, options.relay);
+  const { deviceKey, deviceId } = await readDeviceKey(terminal, options.keyFile);
+  // Loaded when needed: the other commands start faster without it.
+  const { runAgent } = await import("../../agent/run-agent.ts");
+  const handle = await runAgent({
+    relay,
+    deviceKey,
+    stateDir: options.state === undefined ? defaultStateDir(terminal.env, deviceId) : resolve(terminal.cwd, options.state),
+    upstreams: [upstream],
+    takeover: options.takeover === true,
+    version: packageVersion(),
+    log: reporter(terminal, options.json === true),
+  });
+  // A program that started this agent over IPC, and ended, has no more use for it.
+  process.once("disconnect", () => void handle.stop("parent_ended"));
+  void stop.stopped.then(async () => await handle.stop("signal"));
+  const { code, message } = await handle.done;
+  const failure = failureOf(code);
+  if (failure !== undefined) throw new ApiError(failure, message);
+}
+
+/** What an end of the agent means for the exit code; undefined when it was asked to stop. */
+function failureOf(code: DoneCode): "not_authorised" | "failed" | undefined {
+  if (code === "stopped") return undefined;
+  return code === "not_authorised" || code === "revoked" ? "not_authorised" : "failed";
+}
+
+/** Lines for a person on stderr; with `--json`, one value on stdout when the device is online for the first time. */
+function reporter(terminal: Terminal, json: boolean): (event: AgentEvent) => void {
+  let announced = false;
+  return (event) => {
+    terminal.err(describeEvent(event));
+    if (event.type !== "online" || announced) return;
+    announced = true;
+    if (json) printJson(terminal, { state: "online", device: event.device, mcpUrl: event.mcpUrl });
+  };
+}
+
+async function readUpstream(terminal: Terminal, command: string[], options: AgentCommandOptions): Promise<UpstreamConfig> {
+  const [program, ...args] = command;
+  const given = [program, options.upstream, options.demo].filter((way) => way !== undefined).length;
+  if (given !== 1) throw usage("Say what to offer: a command after --, or --upstream URL, or --demo; exactly one of them.");
+  if (options.upstreamHeaders !== undefined && options.upstream === undefined) throw usage("--upstream-headers needs --upstream.");
+  const isolation = options.isolation === undefined ? {} : { isolation: options.isolation };
+  if (program !== undefined) return { kind: "stdio", alias: ALIAS, command: program, args, ...isolation };
+  if (options.upstream === undefined) return await demoUpstream();
+  const url = URL.canParse(options.upstream) ? new URL(options.upstream) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw usage("--upstream must look like http://127.0.0.1:3000/mcp.");
+  if (url.username !== "" || url.password !== "")
+    throw usage("Put the upstream's credentials into a file and pass it with --upstream-headers.");
+  const file = options.upstreamHeaders;
+  const headers = file === undefined ? {} : { headers: parseHeaders(await readSecretText(resolve(terminal.cwd, file), warnOn(terminal))) };
+  return { kind: "http", alias: ALIAS, url, ...headers, ...isolation };
+}
+
+async function demoUpstream(): Promise<UpstreamConfig> {
+  const { demoTools } = await import("../../agent/tools/demo.ts");
+  return { kind: "builtin", alias: ALIAS, tools: demoTools() };
+}
+
+async function readDeviceKey(terminal: Terminal, file: string | undefined): Promise<{ deviceKey: string; deviceId: string }> {
+  const fromEnv = terminal.env["LONGLINE_DEVICE_KEY"];
+  const text = file === undefined ? fromEnv : await readSecretText(resolve(terminal.cwd, file), warnOn(terminal));
+  if (text === undefined || text.trim() === "")
+    throw usage("No device key: pass --key-file FILE or set LONGLINE_DEVICE_KEY. `longline device add NAME` makes one.");
+  const deviceKey = text.trim();
+  const deviceId = DEVICE_KEY.exec(deviceKey)?.[1];
+  if (deviceId === undefined)
+    throw new ApiError("not_authorised", "This is not a device key. `longline device add NAME` makes one that begins with llk_.");
+  return { deviceKey, deviceId };
+}
+
+function warnOn(terminal: Terminal): (text: string) => void {
+  return (text) => terminal.err(`warning: ${text}`);
+}
+
+function usage(message: string): ApiError {
+  return new ApiError("bad_request", message);
+}

@@ -1,0 +1,131 @@
+/**
+ * Starts workerd through miniflare. The Worker listens on a direct socket: requests reach it without miniflare's own
+ * entry in between, with the Host header and the WebSocket upgrade as they came.
+ */
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { createInterface } from "node:readline";
+import { Miniflare, type WorkerOptions as MiniflareWorker } from "miniflare";
+import type { WorkerConfig } from "./wrangler-config.ts";
+
+/** Part of every object's path on disk: it must never change. */
+const WORKER = "relay";
+
+/** A database binding of the runtime, as far as this module's users need it. */
+export interface Database {
+  prepare(sql: string): Statement;
+  batch(statements: Statement[]): Promise<unknown>;
+}
+
+/** A prepared statement of `Database`. */
+export interface Statement {
+  bind(...values: unknown[]): Statement;
+  all(): Promise<{ results: Record<string, unknown>[] }>;
+}
+
+/** What a runtime needs: the Worker's code and bindings, where it keeps data, and where its output goes. */
+export interface RuntimeOptions {
+  config: WorkerConfig;
+  dataDir: string;
+  /** Receives each line the Worker or workerd prints. */
+  log: (line: string) => void;
+}
+
+/** The Worker's part of the options: its code, its variables and its socket. */
+export interface WorkerOptions {
+  code: string;
+  vars: Record<string, string>;
+  host: string;
+  port: number;
+  /** Called when workerd ends by itself. */
+  onExit: () => void;
+}
+
+/** A running workerd. */
+export interface Runtime {
+  stop(): Promise<void>;
+}
+
+/** Starts the relay's Worker and resolves when its socket listens. */
+export async function startRuntime(options: RuntimeOptions, worker: WorkerOptions): Promise<Runtime> {
+  let isStopping = false;
+  const onEnd = (): void => {
+    if (!isStopping) worker.onExit();
+  };
+  const mf = newMiniflare(options, onEnd, {
+    name: WORKER,
+    modules: [{ type: "ESModule", path: "worker.js", contents: worker.code }],
+    compatibilityDate: options.config.compatibilityDate,
+    compatibilityFlags: options.config.compatibilityFlags,
+    bindings: { ...options.config.vars, ...worker.vars },
+    ...storageBindings(options.config),
+    unsafeDirectSockets: [{ host: worker.host, port: worker.port }],
+  });
+  const stop = async (): Promise<void> => {
+    isStopping = true;
+    await mf.dispose();
+  };
+  await mf.ready.catch(async (error: unknown) => {
+    await stop();
+    throw error;
+  });
+  return { stop };
+}
+
+/** Runs `use` with each database of the data directory, in a runtime that serves nobody. */
+export async function withDatabases(
+  options: RuntimeOptions,
+  use: (database: Database, migrationsDir: string) => Promise<void>,
+): Promise<void> {
+  const mf = newMiniflare(options, () => undefined, {
+    name: WORKER,
+    modules: [{ type: "ESModule", path: "idle.js", contents: "export default { fetch: () => new Response(null, { status: 404 }) };" }],
+    compatibilityDate: options.config.compatibilityDate,
+    d1Databases: storageBindings(options.config).d1Databases,
+  });
+  try {
+    for (const { binding, migrationsDir } of options.config.databases) await use(await mf.getD1Database(binding, WORKER), migrationsDir);
+  } finally {
+    await mf.dispose();
+  }
+}
+
+/** Bindings that keep data. Ids follow the binding, not `wrangler.toml`, where a deploy may write an account's own. */
+export function storageBindings(config: WorkerConfig) {
+  return {
+    durableObjects: Object.fromEntries(config.objects.map((o) => [o.binding, { className: o.className, useSQLite: o.sqlite }])),
+    d1Databases: byBinding(config.databases.map((d) => d.binding)),
+    kvNamespaces: byBinding(config.namespaces),
+  };
+}
+
+function byBinding(names: string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, name.toLowerCase()]));
+}
+
+/** miniflare with what both uses share. Its own signal listeners exit at once, so they are removed again. */
+function newMiniflare(options: RuntimeOptions, onEnd: () => void, worker: MiniflareWorker): Miniflare {
+  const before = new Map(SIGNALS.map((signal) => [signal, process.listeners(signal)]));
+  const mf = new Miniflare({
+    workers: [worker],
+    host: "127.0.0.1",
+    port: 0,
+    cf: false,
+    defaultPersistRoot: options.dataDir,
+    durableObjectsPersist: join(options.dataDir, "do"),
+    d1Persist: join(options.dataDir, "d1"),
+    kvPersist: join(options.dataDir, "kv"),
+    handleRuntimeStdio: (stdout: Readable, stderr: Readable) => {
+      for (const stream of [stdout, stderr]) createInterface(stream).on("line", options.log);
+      stdout.once("end", onEnd);
+    },
+  });
+  for (const signal of SIGNALS) {
+    for (const listener of process.listeners(signal)) {
+      if (before.get(signal)?.includes(listener) !== true) process.removeListener(signal, listener);
+    }
+  }
+  return mf;
+}
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
