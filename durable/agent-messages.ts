@@ -15,6 +15,7 @@ import { Doorkeeper } from "./hello.ts";
 import { dropLink } from "./link-changes.ts";
 import type { Link } from "./links.ts";
 import { closeQuietly, readAgentAttachment } from "./sockets.ts";
+import { uploadCredit } from "./uploads.ts";
 
 export class AgentMessages {
   readonly #desk: Desk;
@@ -58,6 +59,7 @@ export class AgentMessages {
   }
 
   #dispatch(link: Link, frame: AgentFrame, payload: Payload | undefined, message: string | Uint8Array): void {
+    if (this.#desk.upstreamResources.onFrame(frame, message)) return;
     switch (frame.type) {
       case "hello":
         return this.#drop(link, CLOSE.badHello, "a second hello");
@@ -78,9 +80,11 @@ export class AgentMessages {
       case "bye":
         return this.#drop(link, CLOSE.normal, "bye");
       case "changed":
-      case "credit":
-        // Requests are written at once, so credit for them changes nothing; nobody listens for changes on this object.
+        if (frame.what !== "resource") return this.#desk.listChanges.said(frame.what);
+        if (frame.uri !== undefined) this.#desk.listeners.resourceUpdated(frame.uri);
         return;
+      case "credit":
+        return uploadCredit(this.#desk, link, frame.stream, frame.bytes);
     }
   }
 

@@ -3,8 +3,8 @@
  * work has one time; the alarm is set to the earliest. Work is idempotent: the platform may run an alarm twice.
  */
 
-/** Kinds of work: silent newcomers, parked calls that waited too long, grants that expire, D1 to be told again. */
-export type Work = "hello" | "parked" | "grants" | "sync";
+/** Kinds of work: silent newcomers, parked calls that waited too long, grants that expire, D1 to be told again, audit rows it did not take. */
+export type Work = "hello" | "parked" | "grants" | "sync" | "audit";
 
 export class Alarms {
   readonly #storage: DurableObjectStorage;

@@ -5,6 +5,8 @@ import { type Grant, isUsable, scopesFor } from "../src/policy/grant.ts";
 import { checkParamHeaders } from "../src/policy/param-headers.ts";
 import type { ClientFacts } from "../src/tunnel/frames.ts";
 import type { Desk } from "./desk.ts";
+import { refusedByDrain } from "./drain.ts";
+import { isPaused, PAUSED } from "./device-changes.ts";
 import type { LegacySession, SessionResult } from "./legacy-sessions.ts";
 import type { CallRequest, Refusal, SessionFacts, SessionUse } from "./rpc.ts";
 
@@ -21,13 +23,14 @@ export async function findGrant(desk: Desk, id: string): Promise<Grant | undefin
 
 /** Checks a request, in the order in which a caller should hear of what is wrong. */
 export function admit(desk: Desk, grant: Grant, request: CallRequest): Admission {
+  if (isPaused(desk)) return { ok: false, refusal: { kind: "failure", failure: PAUSED }, session: undefined };
   const now = desk.now();
   const used = request.session === undefined ? undefined : desk.sessions.use(grant.id, request.session, now);
   if (used?.ok === false) return { ok: false, refusal: sessionRefusal(used), session: undefined };
   const session = used?.session;
   const client = session === undefined ? request.client : clientOf(session);
   if (client === undefined) return { ok: false, refusal: { kind: "params", message: "The client did not say who it is." }, session };
-  const refusal = checkAccess(grant, request) ?? checkHeaders(desk, client, request) ?? checkCaps(desk, grant, now);
+  const refusal = checkAccess(grant, request) ?? checkHeaders(desk, client, request) ?? refusedByDrain(desk) ?? checkCaps(desk, grant, now);
   return refusal === null ? { ok: true, client, session } : { ok: false, refusal, session };
 }
 
@@ -40,10 +43,12 @@ function checkAccess(grant: Grant, request: CallRequest): Refusal | null {
 
 /** MCP 2026-07-28, Tools, `x-mcp-header`: the payload is read only for a tool whose schema asks for it. */
 function checkHeaders(desk: Desk, client: ClientFacts, request: CallRequest): Refusal | null {
-  if (client.era !== "modern" || request.method !== "tools/call" || request.target === undefined) return null;
+  // Without the member nothing may be demanded of this client; an empty one says that it sent no such header.
+  const { paramHeaders } = request;
+  if (client.era !== "modern" || request.method !== "tools/call" || request.target === undefined || paramHeaders === undefined) return null;
   const rules = desk.catalogue.paramRules(request.target);
   if (rules.length === 0) return null;
-  const problem = checkParamHeaders(rules, argumentsOf(request.payload), request.paramHeaders ?? {});
+  const problem = checkParamHeaders(rules, argumentsOf(request.payload), paramHeaders);
   return problem === null ? null : { kind: "header", message: problem };
 }
 

@@ -5,12 +5,9 @@
 import { CALL, TUNNEL } from "../src/limits.ts";
 import { isUsable } from "../src/policy/grant.ts";
 import { utf8Length } from "../src/tunnel/utf8.ts";
-import { cancelCall, endCall, planParked, waitFor } from "./call-end.ts";
+import { cancelCall, endCall, endParkedRow, planParked, waitFor } from "./call-end.ts";
 import type { Desk } from "./desk.ts";
 import type { PendingCall } from "./pending-calls.ts";
-
-/** Bytes of an answer's header, at most: a call id, an ask id of 256 characters that JSON may escape, the names. */
-const ANSWER_HEADER_BYTES = 2048;
 
 /** Takes a new ask into the call. False when that ended the call: the grant has enough calls that wait for a person. */
 export function askOpened(desk: Desk, call: PendingCall, askId: string, message: string | Uint8Array): boolean {
@@ -45,7 +42,7 @@ export function answerAsk(desk: Desk, call: PendingCall, askId: string, kind: "r
   if (!isOpen && (call.era !== undefined || call.answers.has(askId))) return false;
   const link = desk.links.current();
   const cap = link?.attachment.maxFrameBytes ?? TUNNEL.maxFrameBytes;
-  const size = utf8Length(payload) + ANSWER_HEADER_BYTES;
+  const size = utf8Length(payload) + TUNNEL.answerHeaderBytes;
   if (size > cap) {
     cancelCall(desk, call, "caller_left", { reason: "too_large", outcome: "unknown", data: { size, cap } });
     return true;
@@ -65,7 +62,7 @@ function restartClock(desk: Desk, call: PendingCall): void {
 /** Nobody is attached, and the call waits for a person: it leaves memory, and the object may sleep. */
 export function parkCall(desk: Desk, call: PendingCall): void {
   const inputBy = call.waits.get("input") ?? desk.now() + CALL.inputTimeoutMs;
-  if (!endCall(desk, call)) return;
+  if (!endCall(desk, call, true)) return;
   desk.parked.put(
     {
       id: call.id,
@@ -80,6 +77,7 @@ export function parkCall(desk: Desk, call: PendingCall): void {
       canStream: call.canStream,
       timeoutMs: call.timeoutMs,
       era: call.era,
+      notes: call.notes,
     },
     call.asks,
   );
@@ -92,6 +90,7 @@ export function expireParked(desk: Desk): void {
   for (const call of desk.parked.expire(desk.now())) {
     const sent = desk.links.current()?.send({ type: "cancel", callId: call.id, reason: "deadline" }) === true;
     if (!sent) desk.delivered.cancelled(call.id, "deadline");
+    endParkedRow(desk, call, { reason: "input_expired", outcome: "unknown" });
   }
   desk.countSlots();
   planParked(desk);

@@ -6,6 +6,7 @@
 import { CALL } from "../src/limits.ts";
 import { answerAsk } from "./call-asks.ts";
 import { planParked, waitFor } from "./call-end.ts";
+import { beginNotes } from "./call-notes.ts";
 import { openReply } from "./call-reply.ts";
 import { newCall } from "./call-send.ts";
 import type { Desk } from "./desk.ts";
@@ -13,18 +14,27 @@ import { askForCall, reattach, restarted } from "./link-changes.ts";
 import type { ParkedCall } from "./parked-calls.ts";
 import type { PendingCall } from "./pending-calls.ts";
 import type { Reply } from "./reply.ts";
-import type { CallReply, Refusal } from "./rpc.ts";
+import type { AskedCall, CallReply, Refusal } from "./rpc.ts";
 
 const RESTARTED: Refusal = { kind: "failure", failure: { reason: "agent_restarted", outcome: "unknown" } };
 
+/** Where the edge stands with a call. */
+export interface Attachment {
+  grant: string;
+  callId: string;
+  seq: number;
+  offset: number;
+  asked?: AskedCall | undefined;
+}
+
 /** Continues a call from what the edge has of it: frames after `seq`, the outcome's payload from `offset`. */
-export function attachCall(desk: Desk, grant: string, callId: string, seq: number, offset: number): Promise<CallReply> {
+export function attachCall(desk: Desk, { grant, callId, seq, offset, asked }: Attachment): Promise<CallReply> {
   const known = desk.pending.get(callId);
   const owner = known?.grant ?? desk.settled.get(callId) ?? desk.parked.get(callId)?.grant;
   if (owner !== undefined && owner !== grant) return refused(RESTARTED);
   if (known === undefined && desk.parked.get(callId) !== undefined)
     return refused({ kind: "params", message: "This call waits for an answer." });
-  const call = known ?? newCall({ id: callId, grant, seq, offset }, undefined);
+  const call = known ?? newCall({ id: callId, grant, seq, offset, notes: beginNotes(desk.now(), asked, asked?.client) }, undefined);
   if (known === undefined) desk.pending.add(call);
   else moveTo(desk, call, seq, offset);
   const sink = openReply(desk, call);
@@ -57,8 +67,14 @@ function continueCall(desk: Desk, call: PendingCall): void {
   else reattach(desk, link, call);
 }
 
+/** What a client comes back with: its answers by ask id, and the asks it was shown. */
+interface Retry {
+  answers: Readonly<Record<string, string>>;
+  asked: readonly string[];
+}
+
 /** Continues a parked call with the client's answers. What was asked and not answered is asked again. */
-export function resumeCall(desk: Desk, grant: string, callId: string, answers: Readonly<Record<string, string>>): Promise<CallReply> {
+export function resumeCall(desk: Desk, grant: string, callId: string, { answers, asked }: Retry): Promise<CallReply> {
   const pending = desk.pending.get(callId);
   const parked = pending === undefined ? desk.parked.get(callId) : undefined;
   const owner = pending?.grant ?? parked?.grant;
@@ -67,9 +83,10 @@ export function resumeCall(desk: Desk, grant: string, callId: string, answers: R
     return refused({ kind: "failure", failure: { reason: "input_expired", outcome: "unknown" } });
   }
   const asks = pending?.asks ?? desk.parked.asks(callId);
-  if (asks.size === 0) return refused({ kind: "params", message: "This answer was given already, and the call goes on." });
+  if (!asked.some((askId) => asks.has(askId))) {
+    return refused({ kind: "params", message: "This question was answered already, and the call goes on." });
+  }
   const given = Object.entries(answers).filter(([askId]) => asks.has(askId));
-  if (given.length === 0) return refused({ kind: "params", message: "None of these answers is to a question of this call." });
   const call = pending ?? (parked === undefined ? undefined : unpark(desk, parked, asks));
   if (call === undefined) return refused({ kind: "params", message: "No call waits for this answer." });
   return goOn(desk, call, given);
@@ -91,7 +108,8 @@ function askAgain(call: PendingCall, sink: Reply, askId: string, message: string
 }
 
 function unpark(desk: Desk, parked: ParkedCall, asks: ReadonlyMap<string, string | Uint8Array>): PendingCall {
-  const call = newCall(parked, undefined);
+  const { notes = beginNotes(desk.now()), ...facts } = parked;
+  const call = newCall({ ...facts, notes }, undefined);
   for (const [askId, message] of asks) call.asks.set(askId, message);
   call.remainingMs = parked.remainingMs;
   call.generation = parked.generation;

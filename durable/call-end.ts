@@ -2,7 +2,10 @@
 import type { Failure } from "../src/errors.ts";
 import { JOURNAL } from "../src/limits.ts";
 import type { CancelReason } from "../src/tunnel/frames.ts";
+import { callRow } from "./audit-rows.ts";
+import { beginNotes, noteFailure } from "./call-notes.ts";
 import type { Desk } from "./desk.ts";
+import type { ParkedCall } from "./parked-calls.ts";
 import type { PendingCall, Wait } from "./pending-calls.ts";
 
 /** Lets a call wait for something until `at` (epoch ms). */
@@ -11,10 +14,12 @@ export function waitFor(desk: Desk, call: PendingCall, wait: Wait, at: number): 
   desk.ticker.by(at, desk.now());
 }
 
-/** Ends a call in the tables. True for the one time that it ends. */
-export function endCall(desk: Desk, call: PendingCall): boolean {
+/** Ends a call in the tables, and says so to the audit unless it only goes to sleep. True for the one time that it ends. */
+export function endCall(desk: Desk, call: PendingCall, isParked = false): boolean {
   if (!desk.pending.remove(call)) return false;
+  if (!isParked) desk.audit.add(callRow(desk, call));
   desk.flow.close(call.id);
+  desk.held.give(call.id);
   leaveQueue(desk, call);
   remember(desk, call);
   const now = desk.now();
@@ -41,7 +46,8 @@ export function leaveQueue(desk: Desk, call: PendingCall): void {
 }
 
 /** Ends a call with a failure of ours. The agent is not told: use `cancelCall` while it may still work on it. */
-export function failCall(desk: Desk, call: PendingCall, failure: Failure): void {
+export function failCall(desk: Desk, call: PendingCall, failure: Failure, cancelled?: CancelReason): void {
+  noteFailure(call.notes, failure, cancelled);
   if (!endCall(desk, call)) return;
   call.sink?.fail(failure, call.seq);
 }
@@ -49,7 +55,7 @@ export function failCall(desk: Desk, call: PendingCall, failure: Failure): void 
 /** Stops a call at the agent and ends it with a failure of ours. */
 export function cancelCall(desk: Desk, call: PendingCall, reason: CancelReason, failure: Failure): void {
   if (wasSent(call) && !call.isComplete) tellCancel(desk, call.id, reason);
-  failCall(desk, call, failure);
+  failCall(desk, call, failure, reason);
 }
 
 /** Tells the agent to stop a call, now or when it is back. */
@@ -58,8 +64,17 @@ export function tellCancel(desk: Desk, callId: string, reason: CancelReason): vo
   if (!sent) desk.delivered.cancelled(callId, reason);
 }
 
+/** A parked call ends without having been taken up again: its row is written now. */
+export function endParkedRow(desk: Desk, parked: ParkedCall, failure: Failure, cancelled?: CancelReason): void {
+  const notes = parked.notes ?? beginNotes(desk.now());
+  noteFailure(notes, failure, cancelled);
+  desk.audit.add(callRow(desk, { id: parked.id, grant: parked.grant, notes }));
+}
+
 /** Ends a parked call at the agent. */
 export function unparkCall(desk: Desk, callId: string, reason: CancelReason): void {
+  const parked = desk.parked.get(callId);
+  if (parked !== undefined && !parked.isExpired) endParkedRow(desk, parked, { reason: "cancelled", outcome: "unknown" }, reason);
   desk.parked.remove(callId);
   desk.countSlots();
   planParked(desk);

@@ -10,6 +10,7 @@ import type { AgentFrame, Ask, Result } from "../src/tunnel/frames.ts";
 import { utf8Length } from "../src/tunnel/utf8.ts";
 import { askOpened } from "./call-asks.ts";
 import { cancelCall, endCall, grantCredit, waitFor } from "./call-end.ts";
+import { noteOutcome } from "./call-notes.ts";
 import type { Desk } from "./desk.ts";
 import type { Link } from "./links.ts";
 import type { PendingCall } from "./pending-calls.ts";
@@ -30,7 +31,7 @@ export function onCallFrame(desk: Desk, link: Link, arrival: Arrival): void {
   const { frame } = arrival;
   const call = desk.pending.get(frame.type === "chunk" ? frame.stream : frame.callId);
   if (call === undefined || call.generation !== link.generation || call.isComplete) return;
-  acknowledge(link, call);
+  acknowledge(desk, link, call);
   switch (frame.type) {
     case "ack":
       return;
@@ -48,11 +49,14 @@ export function onCallFrame(desk: Desk, link: Link, arrival: Arrival): void {
 }
 
 /** Any frame of a call proves that it, and all that was written before it, has arrived. */
-function acknowledge(link: Link, call: PendingCall): void {
+function acknowledge(desk: Desk, link: Link, call: PendingCall): void {
   call.waits.delete("held");
   if (call.isAcknowledged) return;
   call.isAcknowledged = true;
   call.request = undefined;
+  call.upload = undefined;
+  call.wasWhole = true;
+  desk.held.give(call.id);
   call.waits.delete("ack");
   link.arrived(call.mark);
 }
@@ -142,6 +146,9 @@ function take(desk: Desk, call: PendingCall, payload: Payload | undefined): numb
 
 /** Hands a message to whoever is attached. Without anybody it is dropped: the agent repeats it for who comes next. */
 function pass(desk: Desk, call: PendingCall, arrival: Arrival, bytes: number, isLast: boolean): void {
+  call.notes.bytesOut += bytes;
+  if (arrival.frame.type === "result" || arrival.frame.type === "error") noteOutcome(call.notes, arrival.frame);
+  if (arrival.frame.type === "result") desk.lastCallAt = desk.now();
   if (isLast) complete(desk, call);
   if (call.sink === undefined) {
     desk.flow.read(call.id, bytes);
@@ -155,7 +162,6 @@ function pass(desk: Desk, call: PendingCall, arrival: Arrival, bytes: number, is
 function complete(desk: Desk, call: PendingCall): void {
   call.isComplete = true;
   desk.flow.finish(call.id);
-  desk.lastCallAt = desk.now();
   for (const wait of ["end", "input", "link"] as const) call.waits.delete(wait);
   waitFor(desk, call, "flow", desk.now() + CALL.stallMs);
 }

@@ -5,18 +5,17 @@ import { type Grant, isUsable } from "../src/policy/grant.ts";
 import type { Call } from "../src/tunnel/frames.ts";
 import { fitsUtf8, utf8Length } from "../src/tunnel/utf8.ts";
 import { failCall, waitFor } from "./call-end.ts";
+import { beginNotes } from "./call-notes.ts";
 import type { Desk } from "./desk.ts";
 import type { Link } from "./links.ts";
 import type { Outgoing, PendingCall, Sink } from "./pending-calls.ts";
 
-/** Bytes of a chunk's own header, at most: its stream name, and an offset of up to eleven digits. */
-const CHUNK_HEADER_BYTES = 96;
 const encoder = new TextEncoder();
 
 /** A new entry for the table of calls in flight. */
 export function newCall(
   facts: Pick<PendingCall, "id" | "grant"> &
-    Partial<Pick<PendingCall, "session" | "clientId" | "era" | "canStream" | "timeoutMs" | "request" | "seq" | "offset">>,
+    Partial<Pick<PendingCall, "session" | "clientId" | "era" | "canStream" | "timeoutMs" | "request" | "seq" | "offset" | "notes">>,
   sink: Sink | undefined,
 ): PendingCall {
   return {
@@ -28,6 +27,9 @@ export function newCall(
     canStream: facts.canStream ?? true,
     timeoutMs: facts.timeoutMs ?? CALL.timeoutMs,
     request: facts.request,
+    upload: undefined,
+    // Of a call that this instance did not send nobody here can say what the agent has.
+    wasWhole: facts.request === undefined,
     generation: 0,
     seq: facts.seq ?? 0,
     offset: facts.offset ?? 0,
@@ -37,6 +39,7 @@ export function newCall(
     mark: 0,
     asks: new Map(),
     answers: new Map(),
+    notes: facts.notes ?? beginNotes(Date.now(), facts.request?.call, facts.request?.client),
     remainingMs: 0,
     sink,
     waits: new Map(),
@@ -59,7 +62,9 @@ export function sendCall(desk: Desk, call: PendingCall): void {
   if (grant === undefined || !isUsable(grant, desk.now())) return failCall(desk, call, { reason: "cancelled", outcome: "not_started" });
   const frame = frameOf(call, call.request, grant, desk.flow.restart(call.id));
   const written = writeCall(link, frame, call.request.call.payload);
-  if (written.size !== null) {
+  call.upload = written.ok && written.rest !== undefined ? { bytes: written.rest, sent: 0, credit: 0 } : undefined;
+  if (written.ok && written.rest === undefined) call.wasWhole = true;
+  if (!written.ok && written.size !== undefined) {
     const data = { size: written.size, cap: Math.min(link.attachment.maxFrameBytes, TUNNEL.maxHeaderBytes) };
     return failCall(desk, call, { reason: "too_large", outcome: "not_started", data });
   }
@@ -90,26 +95,21 @@ function frameOf(call: PendingCall, { call: request, client }: Outgoing, grant: 
   return frame;
 }
 
-/** `size` is the header's, when it is the header that does not fit: a payload can always be cut. */
-type Written = { ok: true; size: null } | { ok: false; size: number | null };
+/** `rest` is what follows as chunks; `size` is the header's, when it is the header that does not fit. */
+type Written = { ok: true; rest: Uint8Array | undefined } | { ok: false; size: number | undefined };
 
 /**
- * One message when it fits, else a header and chunks. Without all of its chunks the agent cannot start a call, so a
- * link that breaks in between has started nothing.
+ * One message when it fits, else a header; the chunks follow the agent's credit. Without all of them the agent cannot
+ * start a call, so a link that breaks in between has started nothing.
  */
 function writeCall(link: Link, frame: Call, payload: string): Written {
   const max = link.attachment.maxFrameBytes;
   const text = `${JSON.stringify(frame)}\n${payload}`;
   const isSmallHeader = text.length - payload.length <= TUNNEL.maxHeaderBytes;
-  if (isSmallHeader && fitsUtf8(text, max)) return { ok: link.sendMessage(text), size: null };
+  if (isSmallHeader && fitsUtf8(text, max)) return link.sendMessage(text) ? { ok: true, rest: undefined } : { ok: false, size: undefined };
   const bytes = encoder.encode(payload);
   const header = JSON.stringify({ ...frame, bytes: bytes.length } satisfies Call);
   if (!fitsUtf8(header, Math.min(max, TUNNEL.maxHeaderBytes))) return { ok: false, size: utf8Length(header) };
-  if (!link.sendMessage(header)) return { ok: false, size: null };
-  const step = max - CHUNK_HEADER_BYTES;
-  for (let offset = 0; offset < bytes.length; offset += step) {
-    const isSent = link.send({ type: "chunk", stream: frame.callId, offset }, bytes.subarray(offset, offset + step));
-    if (!isSent) return { ok: false, size: null };
-  }
-  return { ok: true, size: null };
+  if (!link.sendMessage(header)) return { ok: false, size: undefined };
+  return { ok: true, rest: bytes.length === 0 ? undefined : bytes };
 }

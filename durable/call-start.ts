@@ -3,6 +3,7 @@ import { QUEUE, TUNNEL } from "../src/limits.ts";
 import { CLOSE } from "../src/tunnel/close-codes.ts";
 import { failCall, leaveQueue, waitFor } from "./call-end.ts";
 import { offline, sendCall } from "./call-send.ts";
+import { fitsUtf8, utf8Length } from "../src/tunnel/utf8.ts";
 import type { Desk, Turn } from "./desk.ts";
 import { dropLink } from "./link-changes.ts";
 import type { Link } from "./links.ts";
@@ -25,11 +26,19 @@ export async function usableLink(desk: Desk): Promise<Link | null> {
 
 /** Sends a call that is in the table, at once or when its turn comes. The sink hears how it went. */
 export async function startCall(desk: Desk, call: PendingCall): Promise<void> {
+  if (!canHold(desk, call))
+    return failCall(desk, call, { reason: "rate_limited", outcome: "not_started", data: { retryAfterMs: QUEUE.retryAfterMs } });
   const link = await usableLink(desk);
   if (desk.pending.get(call.id) !== call) return; // Cancelled while the link was probed.
   if (link === null) failCall(desk, call, offline(desk));
   else if (desk.flow.canOpen()) sendCall(desk, call);
   else queueCall(desk, call);
+}
+
+/** Books a request that does not fit one message; a small one costs less than the looking. */
+function canHold(desk: Desk, call: PendingCall): boolean {
+  const payload = call.request?.call.payload ?? "";
+  return fitsUtf8(payload, TUNNEL.maxFrameBytes) || desk.held.take(call.id, utf8Length(payload));
 }
 
 function queueCall(desk: Desk, call: PendingCall): void {

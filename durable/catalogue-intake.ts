@@ -53,8 +53,9 @@ export class CatalogueIntake {
   #store(digest: string, payload: Payload | undefined): void {
     const body = read(payload);
     if (body === null) return this.#refuse("is not what the protocol says");
-    this.#desk.catalogue.replace(body);
+    const differing = this.#desk.catalogue.replace(body);
     this.#desk.meta.set("catalogueDigest", digest);
+    this.#desk.listChanges.catalogue(differing);
     this.#desk.catalogueArrived.resolve();
     this.#desk.catalogueArrived = Promise.withResolvers<void>();
   }

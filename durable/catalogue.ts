@@ -62,13 +62,15 @@ export class Catalogue {
     return this.#params.get(tool) ?? [];
   }
 
-  /** Replaces everything. */
-  replace(body: CatalogueBody): void {
+  /** Replaces everything; tells the lists that differ from before. */
+  replace(body: CatalogueBody): ListName[] {
+    const differing = LIST_NAMES.filter((name) => (this.#text(name) ?? "[]") !== JSON.stringify(body[name]));
     this.#storage.transactionSync(() => {
       this.#put("discover", JSON.stringify(body.discover));
       for (const name of LIST_NAMES) this.#put(name, JSON.stringify(body[name]));
       this.#putParams(body.tools);
     });
+    return differing;
   }
 
   /** Replaces one list if it differs; true when it did. A list before the first catalogue is not kept. */

@@ -8,6 +8,8 @@ import type { Link, Links } from "./links.ts";
 
 export class Delivered {
   readonly #links: Links;
+  /** Whether the audit row of a call is stored; the agent keeps the outcome until then. */
+  readonly #isStored: (callId: string) => boolean;
   #ids: string[] = [];
   #timer: number | null = null;
   /** Runs after each flush; off the path of any call. */
@@ -15,8 +17,9 @@ export class Delivered {
   /** Ends that no link was there for: a cancellation with its reason, or null for an outcome that was delivered. */
   readonly #untold = new Map<string, CancelReason | null>();
 
-  constructor(links: Links, afterFlush: () => void) {
+  constructor(links: Links, isStored: (callId: string) => boolean, afterFlush: () => void) {
     this.#links = links;
+    this.#isStored = isStored;
     this.#afterFlush = afterFlush;
   }
 
@@ -32,12 +35,12 @@ export class Delivered {
     this.#remember(callId, reason);
   }
 
-  /** Tells what is gathered now. */
+  /** Tells what is gathered now and stored; the rest goes when its rows are. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = null;
-    const ids = this.#ids;
-    this.#ids = [];
+    const ids = this.#ids.filter((id) => this.#isStored(id));
+    this.#ids = this.#ids.filter((id) => !this.#isStored(id));
     if (ids.length === 0) return;
     const sent = this.#links.current()?.send({ type: "delivered", callIds: ids }) === true;
     if (!sent) for (const id of ids) this.#remember(id, null);

@@ -6,18 +6,25 @@ import { QUEUE, TUNNEL } from "../src/limits.ts";
 import type { UpstreamState } from "../src/tunnel/frames.ts";
 import { FlowBudget } from "../src/tunnel/flow.ts";
 import { Alarms } from "./alarms.ts";
+import { AuditBuffer } from "./audit-buffer.ts";
 import { CallRates } from "./call-rates.ts";
 import { Catalogue } from "./catalogue.ts";
 import { Delivered } from "./delivered.ts";
 import { FairQueue } from "./fair-queue.ts";
+import { HeldRequests } from "./held-requests.ts";
 import { Grants } from "./grants.ts";
 import { LegacySessions } from "./legacy-sessions.ts";
+import { ListChanges } from "./list-changes.ts";
+import { Listeners } from "./listeners.ts";
 import { Links } from "./links.ts";
 import { Meta } from "./meta.ts";
 import { ParkedCalls } from "./parked-calls.ts";
 import { PendingCalls } from "./pending-calls.ts";
 import { Presence } from "./presence.ts";
+import { storedRates } from "./stored-rates.ts";
+import { Subscriptions } from "./subscriptions.ts";
 import { Ticker } from "./ticker.ts";
+import { UpstreamResources } from "./upstream-resources.ts";
 
 /** A call that waits for its turn. `go` takes the place that became free, at once, or ends the call. */
 export interface Turn {
@@ -36,8 +43,15 @@ export class Desk {
   readonly links: Links;
   readonly presence: Presence;
   readonly delivered: Delivered;
+  readonly listeners: Listeners;
+  readonly listChanges: ListChanges;
+  readonly subscriptions: Subscriptions;
+  readonly upstreamResources: UpstreamResources;
   readonly pending = new PendingCalls();
-  readonly rates = new CallRates();
+  readonly rates: CallRates;
+  readonly audit: AuditBuffer;
+  /** Refused attempts of each grant that became rows. */
+  readonly refusals = new CallRates();
   readonly queue = new FairQueue<Turn>(QUEUE.waiting);
   /** Who stands in the queue, by call id. */
   readonly turns = new Map<string, Turn>();
@@ -49,6 +63,10 @@ export class Desk {
     maxWindowBytes: TUNNEL.maxWindowBytes,
     slots: TUNNEL.maxConcurrentCalls,
   });
+  /** Epoch ms until which the relay counts as about to end. */
+  drainsUntil = 0;
+  /** Large requests that the agent does not have yet. */
+  readonly held = new HeldRequests();
   /** The object was destroyed: late work must leave storage alone. */
   isOver = false;
   /** Epoch ms of the last call that had an outcome; stored with the next batch of deliveries. */
@@ -68,13 +86,31 @@ export class Desk {
     const { storage } = ctx;
     this.meta = new Meta(storage.sql);
     this.grants = new Grants(storage.sql);
-    this.sessions = new LegacySessions(storage.sql, (id) => this.pending.ofSession(id) > 0);
+    this.listeners = new Listeners(this);
+    this.listChanges = new ListChanges(this);
+    this.subscriptions = new Subscriptions(storage.sql);
+    this.upstreamResources = new UpstreamResources(this);
+    this.sessions = new LegacySessions(storage.sql, (id) => this.pending.ofSession(id) > 0 || this.listeners.hasSession(id));
+    this.sessions.onEnd = (id) => this.listeners.endSession(id);
+    this.sessions.streaming = () => this.listeners.sessions();
     this.catalogue = new Catalogue(storage);
     this.alarms = new Alarms(storage);
     this.parked = new ParkedCalls(storage.sql);
     this.links = new Links(ctx);
     this.presence = new Presence(this, db);
-    this.delivered = new Delivered(this.links, () => this.#keepLastCall());
+    this.rates = new CallRates(storedRates(storage.sql));
+    this.audit = new AuditBuffer({
+      sql: storage.sql,
+      db,
+      planRetry: (at) => this.alarms.planBy("audit", at),
+      onStored: () => this.#onAuditStored(),
+      now: () => this.now(),
+    });
+    this.delivered = new Delivered(
+      this.links,
+      (id) => !this.audit.holds(id) && this.pending.get(id) === undefined,
+      () => this.#keepLastCall(),
+    );
     this.ticker = new Ticker(() => onTick(this));
     this.lastCallAt = this.meta.get("lastCallAt");
     this.countSlots();
@@ -89,6 +125,11 @@ export class Desk {
   countSlots(): void {
     const offered = this.links.current()?.attachment.maxConcurrentCalls ?? TUNNEL.maxConcurrentCalls;
     this.flow.setSlots(Math.min(offered, TUNNEL.maxConcurrentCalls) - this.parked.count());
+  }
+
+  #onAuditStored(): void {
+    if (!this.isOver) this.rates.save();
+    this.delivered.flush();
   }
 
   /** At most one write a minute, and never while a call waits for it. */

@@ -4,16 +4,15 @@
  * that, and after `destroy`, every method answers without writing.
  */
 import { DurableObject } from "cloudflare:workers";
-import { z } from "zod";
 import type { Env } from "../src/env.ts";
 import { describeError, log } from "../src/log.ts";
 import { LISTS } from "../src/policy/decide.ts";
 import type { Grant } from "../src/policy/grant.ts";
 import { CLOSE } from "../src/tunnel/close-codes.ts";
-import { type CancelReason, PING_TEXT, PONG_TEXT, SUBPROTOCOL } from "../src/tunnel/frames.ts";
+import { type CancelReason, PING_TEXT, PONG_TEXT } from "../src/tunnel/frames.ts";
+import { runAlarm } from "./alarm-work.ts";
 import { AgentMessages } from "./agent-messages.ts";
 import { admit, findGrant, sessionFacts } from "./call-admission.ts";
-import { expireParked } from "./call-asks.ts";
 import { attachCall, resumeCall } from "./call-attach.ts";
 import { runDeadlines } from "./call-deadlines.ts";
 import { cancelCall, tellCancel, unparkCall } from "./call-end.ts";
@@ -21,34 +20,43 @@ import { detachCall, openReply } from "./call-reply.ts";
 import { newCall } from "./call-send.ts";
 import { startCall } from "./call-start.ts";
 import { Desk } from "./desk.ts";
+import { takeChange } from "./device-changes.ts";
 import { readStatus, UNBORN_STATUS, UNBORN_VIEW, viewDevice } from "./device-view.ts";
-import { expireGrants, takeGrant } from "./grant-changes.ts";
-import { closeSilent, planHello } from "./hello.ts";
+import { acceptDialIn, type DeviceFacts, readDialIn } from "./dial-in.ts";
+import { takeGrant } from "./grant-changes.ts";
+import { drain } from "./drain.ts";
+import { planHello } from "./hello.ts";
 import type { LegacySession } from "./legacy-sessions.ts";
 import { endAll, linkLost } from "./link-changes.ts";
+import { answerListener, isListenRequest } from "./listen-open.ts";
+import { isListener, readListener } from "./listener-sockets.ts";
 import { answerList } from "./lists.ts";
+import { offeredTools } from "./offered-tools.ts";
 import type {
+  AskedCall,
   CallReply,
   CallRequest,
+  DeviceChange,
   DeviceStatus,
   DeviceTunnelRpc,
   DeviceView,
+  OfferedTool,
   Refusal,
   Reply,
   SessionFacts,
   SessionInit,
   SessionUse,
 } from "./rpc.ts";
+import { noteRefused, noteRefusedCall } from "./refused-calls.ts";
 import { hasSchema, migrate } from "./schema.ts";
 import { answerInSession, cancelInSession, endSession, inSession, openSession } from "./session-calls.ts";
-import { acceptAgent, closeQuietly, limitWaiting, openAgentSockets } from "./sockets.ts";
-
-const FACTS_HEADER = "longline-facts";
-/** What the Worker says of a device it has authenticated. */
-const Facts = z.strictObject({ deviceId: z.string(), name: z.string(), mcpUrl: z.string() });
+import { changeSubscription, subscriptionChange } from "./session-subscriptions.ts";
+import { closeQuietly, openAgentSockets } from "./sockets.ts";
 
 const UNBORN: Refusal = { kind: "failure", failure: { reason: "device_offline", outcome: "not_started", data: { lastSeenAt: null } } };
 const NO_GRANT: Refusal = { kind: "grant" };
+/** Of a session that never said which logs it wants (2025-11-25, Logging: the server may decide). */
+const DEFAULT_LOG_LEVEL = "info";
 
 export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc {
   #desk: Desk | null = null;
@@ -69,26 +77,36 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
     if (desk === null) return { ok: false, refusal: UNBORN };
     for (const callId of request.delivered ?? []) this.#wasDelivered(desk, callId);
     const grant = await findGrant(desk, request.grant);
-    if (grant === undefined) return { ok: false, refusal: NO_GRANT };
+    if (grant === undefined) {
+      noteRefusedCall(desk, request, NO_GRANT);
+      return { ok: false, refusal: NO_GRANT };
+    }
     const admitted = admit(desk, grant, request);
     const session = admitted.session === undefined ? {} : { session: sessionFacts(admitted.session) };
-    if (!admitted.ok) return { ok: false, refusal: admitted.refusal, ...session };
-    const reply = await this.#forward(desk, grant, request, admitted);
+    if (!admitted.ok) {
+      noteRefusedCall(desk, request, admitted.refusal);
+      return { ok: false, refusal: admitted.refusal, ...session };
+    }
+    const change = subscriptionChange(request.method);
+    const reply =
+      change === null
+        ? await this.#forward(desk, grant, request, admitted)
+        : await changeSubscription(desk, admitted.session, request, change);
     return admitted.session === undefined ? reply : { ...reply, ...session };
   }
 
-  async attach(grant: string, callId: string, seq: number, offset: number): Promise<CallReply> {
+  async attach(grant: string, callId: string, seq: number, offset: number, asked?: AskedCall): Promise<CallReply> {
     const desk = this.#born();
     if (desk === null) return { ok: false, refusal: UNBORN };
     if ((await findGrant(desk, grant)) === undefined) return { ok: false, refusal: NO_GRANT };
-    return attachCall(desk, grant, callId, seq, offset);
+    return attachCall(desk, { grant, callId, seq, offset, asked });
   }
 
-  async resume(grant: string, callId: string, answers: Record<string, string>): Promise<CallReply> {
+  async resume(grant: string, callId: string, answers: Record<string, string>, asked?: readonly string[]): Promise<CallReply> {
     const desk = this.#born();
     if (desk === null) return { ok: false, refusal: UNBORN };
     if ((await findGrant(desk, grant)) === undefined) return { ok: false, refusal: NO_GRANT };
-    return resumeCall(desk, grant, callId, answers);
+    return resumeCall(desk, grant, callId, { answers, asked: asked ?? Object.keys(answers) });
   }
 
   async cancel(callId: string, reason: CancelReason): Promise<void> {
@@ -118,12 +136,17 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
     const desk = this.#born();
     if (desk === null) return { ok: true, view: UNBORN_VIEW };
     const grant = await findGrant(desk, grantId);
-    return grant === undefined ? { ok: false, refusal: NO_GRANT } : { ok: true, view: await viewDevice(desk, grant) };
+    if (grant !== undefined) return { ok: true, view: await viewDevice(desk, grant) };
+    noteRefused(desk, grantId, "server/discover", NO_GRANT);
+    return { ok: false, refusal: NO_GRANT };
   }
 
   async openSession(grant: string, init: SessionInit): Promise<Reply<{ sessionId: string; view: DeviceView }>> {
     const desk = this.#born();
-    return desk === null ? { ok: false, refusal: UNBORN } : openSession(desk, grant, init);
+    if (desk === null) return { ok: false, refusal: UNBORN };
+    const opened = await openSession(desk, grant, init);
+    if (!opened.ok) noteRefused(desk, grant, "initialize", opened.refusal);
+    return opened;
   }
 
   async useSession(grant: string, use: SessionUse): Promise<Reply<{ session: SessionFacts }>> {
@@ -164,6 +187,17 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
     if (desk !== null) takeGrant(desk, grant);
   }
 
+  async offeredTools(): Promise<OfferedTool[] | null> {
+    const desk = this.#born();
+    return desk === null ? null : offeredTools(desk.catalogue);
+  }
+
+  async configure(change: DeviceChange): Promise<void> {
+    const desk = this.#born();
+    // Without state there is nothing to change: the first dial-in brings the name, and the first hello pulls the rest.
+    if (desk !== null) takeChange(desk, change);
+  }
+
   async status(): Promise<DeviceStatus> {
     const desk = this.#born();
     return desk === null ? UNBORN_STATUS : readStatus(desk);
@@ -173,14 +207,23 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
     const desk = this.#born();
     if (desk === null) return;
     endAll(desk);
+    if (reason === "removed") desk.listeners.endAll();
     const link = desk.links.current();
     const seenAt = link?.lastSeenAt(this.ctx);
     for (const socket of openAgentSockets(this.ctx)) closeQuietly(socket, CLOSE.revoked, reason);
     if (link !== null) linkLost(desk, link, seenAt ?? desk.now());
   }
 
+  async drain(): Promise<number> {
+    const desk = this.#born();
+    return desk === null ? 0 : drain(desk);
+  }
+
   async destroy(): Promise<void> {
     await this.closeTunnel("removed");
+    // What ran here stays on record; D1 has just recorded that the device's keys are revoked, so it answers.
+    await this.#born()?.audit.flush();
+    await this.#born()?.audit.retry();
     if (this.#desk !== null) this.#desk.isOver = true;
     this.#desk = null;
     this.#messages = null;
@@ -191,24 +234,21 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
 
   // ---- the platform --------------------------------------------------------------------------------------
 
-  /** Takes an agent's upgrade from the Worker, which has verified the device key. Everything else is 404. */
+  /**
+   * Takes upgrades from the Worker: an agent's, whose device key it has verified, and those of listeners for change
+   * notices, whose token it has. Everything else is refused.
+   */
   override async fetch(request: Request): Promise<Response> {
-    if (new URL(request.url).pathname !== "/tunnel") return new Response(null, { status: 404 });
-    if (request.headers.get("Upgrade")?.toLowerCase() !== "websocket") return new Response(null, { status: 426 });
-    const facts = readFacts(request.headers.get(FACTS_HEADER));
-    if (facts === null) return new Response(null, { status: 400 });
-    const desk = this.#bear(facts);
-    const { 0: client, 1: server } = new WebSocketPair();
-    acceptAgent(this.ctx, server, desk.now());
-    limitWaiting(this.ctx);
-    planHello(desk);
-    return new Response(null, { status: 101, webSocket: client, headers: { "Sec-WebSocket-Protocol": SUBPROTOCOL } });
+    if (isListenRequest(request)) return answerListener(this.#born(), request);
+    const dialIn = readDialIn(request);
+    return "facts" in dialIn ? acceptDialIn(this.#bear(dialIn.facts)) : new Response(null, { status: dialIn.status });
   }
 
   override async webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
     try {
       const desk = this.#born();
       if (desk === null) return closeQuietly(socket, CLOSE.redial, "unknown state");
+      if (isListener(this.ctx, socket)) return; // The Worker has nothing to say on it.
       this.#messages ??= new AgentMessages(desk);
       await this.#messages.onMessage(socket, message);
     } catch (error) {
@@ -228,26 +268,14 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
 
   override async alarm(): Promise<void> {
     const desk = this.#born();
-    if (desk === null) return;
-    try {
-      for (const work of desk.alarms.take(desk.now())) {
-        if (work === "hello") closeSilent(desk);
-        else if (work === "parked") expireParked(desk);
-        else if (work === "grants") expireGrants(desk);
-        else desk.presence.sync();
-      }
-    } catch (error) {
-      log("error", "alarm.failed", { error: describeError(error) });
-      desk.alarms.planBy("sync", desk.now() + RETRY_MS);
-    }
-    desk.alarms.rearm();
+    if (desk !== null) runAlarm(desk);
   }
 
   // ---- inside --------------------------------------------------------------------------------------------
 
   async #forward(desk: Desk, grant: Grant, request: CallRequest, { client, session }: Admitted): Promise<CallReply> {
     const outgoing =
-      session?.logLevel === undefined || request.logLevel !== undefined ? request : { ...request, logLevel: session.logLevel };
+      session === undefined || request.logLevel !== undefined ? request : { ...request, logLevel: session.logLevel ?? DEFAULT_LOG_LEVEL };
     const call = newCall(
       {
         id: request.callId,
@@ -282,6 +310,10 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
   #onSocketGone(socket: WebSocket, code: number, reason: string): void {
     try {
       const desk = this.#born();
+      if (isListener(this.ctx, socket)) {
+        closeQuietly(socket, code, reason);
+        return desk?.listeners.gone(readListener(socket));
+      }
       const link = desk?.links.of(socket) ?? null;
       const seenAt = link?.lastSeenAt(this.ctx) ?? 0;
       closeQuietly(socket, code, reason);
@@ -294,7 +326,7 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
     }
   }
 
-  #bear(facts: z.infer<typeof Facts>): Desk {
+  #bear(facts: DeviceFacts): Desk {
     if (!this.#isBorn) migrate(this.ctx.storage);
     this.#isBorn = true;
     const desk = this.#born();
@@ -313,15 +345,3 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
 }
 
 type Admitted = Extract<ReturnType<typeof admit>, { ok: true }>;
-
-/** ms after which work that failed in an alarm is tried again. */
-const RETRY_MS = 30_000;
-
-function readFacts(header: string | null): z.infer<typeof Facts> | null {
-  try {
-    const parsed = Facts.safeParse(JSON.parse(header ?? "null"));
-    return parsed.success ? parsed.data : null;
-  } catch {
-    return null; // Not JSON: the Worker made the header, so this is a bug there, answered with 400.
-  }
-}

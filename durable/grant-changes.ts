@@ -12,9 +12,10 @@ export function takeGrant(desk: Desk, grant: Grant): void {
   const taken = desk.grants.get(grant.id);
   if (taken !== undefined && !isUsable(taken, now))
     endGrant(desk, grant.id, taken.revokedAt === null && taken.pausedAt === null ? "expired" : "revoked");
+  else desk.listeners.keep();
 }
 
-/** Ends calls, parked calls and sessions of a grant. */
+/** Ends calls, parked calls, sessions and listeners of a grant. */
 export function endGrant(desk: Desk, grant: string, reason: CancelReason): void {
   for (const call of desk.pending.all()) {
     if (call.grant === grant)
@@ -25,6 +26,7 @@ export function endGrant(desk: Desk, grant: string, reason: CancelReason): void 
   }
   for (const call of desk.parked.waiting(grant)) unparkCall(desk, call.id, reason);
   desk.sessions.endGrant(grant);
+  desk.listeners.endGrant(grant);
   desk.rates.drop(grant);
 }
 

@@ -6,7 +6,8 @@
 import { CALL, TUNNEL } from "../src/limits.ts";
 import { log } from "../src/log.ts";
 import { CLOSE } from "../src/tunnel/close-codes.ts";
-import { type Hello, PROTOCOL_VERSION, type Welcome } from "../src/tunnel/frames.ts";
+import { type Hello, newCallId, PROTOCOL_VERSION, type Welcome } from "../src/tunnel/frames.ts";
+import { rivalRow } from "./audit-rows.ts";
 import type { Desk } from "./desk.ts";
 import { linkUp } from "./link-changes.ts";
 import type { Link } from "./links.ts";
@@ -45,6 +46,7 @@ export class Doorkeeper {
 
   #refuse(socket: WebSocket): void {
     this.#desk.meta.set("rivalAt", this.#desk.now());
+    this.#desk.audit.add(rivalRow(this.#desk, newCallId()));
     log("warn", "tunnel.other-installation", { deviceId: this.#desk.meta.get("deviceId") });
     closeQuietly(socket, CLOSE.otherInstallation, "another machine holds this device; --takeover overrides");
     planHello(this.#desk);

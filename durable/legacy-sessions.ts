@@ -37,7 +37,7 @@ export type LegacySession = z.output<typeof Row>;
 
 export type SessionResult = { ok: true; session: LegacySession } | { ok: false; why: "unknown" | "version" | "busy" };
 
-/** Settings of a device's sessions. `strict` ends a session with its idle time instead of letting it sleep. */
+/** Bounds of a device's sessions. */
 export interface SessionRules {
   idleMs: number;
   asleepMs: number;
@@ -58,6 +58,10 @@ export class LegacySessions {
   /** Whether something of this session is in flight: then it is awake, and not to be evicted. */
   readonly #isBusy: (id: string) => boolean;
   readonly #cache = new Map<string, LegacySession>();
+  /** Told of a session that ended, in whatever way but with its grant. */
+  onEnd: (id: string) => void = () => undefined;
+  /** Sessions whose own stream is open: they are awake however long ago their last request was. */
+  streaming: () => readonly string[] = () => [];
 
   constructor(sql: SqlStorage, isBusy: (id: string) => boolean, rules: SessionRules = SESSION_RULES) {
     this.#sql = sql;
@@ -93,7 +97,8 @@ export class LegacySessions {
     const session = this.#find(use.id);
     if (session === undefined || session.grant !== grant) return { ok: false, why: "unknown" };
     const isAwake = this.#isAwake(session, now);
-    if (!isAwake && now >= session.lastUsedAt + this.#rules.idleMs + this.#rules.asleepMs) {
+    const asleepMs = use.strict === true ? 0 : this.#rules.asleepMs;
+    if (!isAwake && now >= session.lastUsedAt + this.#rules.idleMs + asleepMs) {
       this.end(session.id);
       return { ok: false, why: "unknown" };
     }
@@ -129,6 +134,7 @@ export class LegacySessions {
   end(id: string): void {
     this.#sql.exec("DELETE FROM sessions WHERE id = ?", id);
     this.#cache.delete(id);
+    this.onEnd(id);
   }
 
   /** Ends all sessions of a grant. */
@@ -160,7 +166,7 @@ export class LegacySessions {
   #awake(now: number): LegacySession[] {
     const oldest = now - this.#rules.idleMs - SESSION.touchMs;
     const ids = this.#sql.exec<{ id: string }>("SELECT id FROM sessions WHERE is_used = 1 AND last_used_at > ?", oldest).toArray();
-    const known = new Set(ids.map((row) => row.id));
+    const known = new Set([...ids.map((row) => row.id), ...this.streaming()]);
     for (const session of this.#cache.values()) if (session.isUsed) known.add(session.id);
     return [...known]
       .map((id) => this.#find(id))

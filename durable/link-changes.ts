@@ -4,6 +4,7 @@ import { CLOSE } from "../src/tunnel/close-codes.ts";
 import type { Hello } from "../src/tunnel/frames.ts";
 import { cancelCall, failCall, giveRoom, waitFor, wasSent } from "./call-end.ts";
 import { offline, sendCall } from "./call-send.ts";
+import { lostRow } from "./audit-rows.ts";
 import type { Desk } from "./desk.ts";
 import type { Link } from "./links.ts";
 import type { PendingCall } from "./pending-calls.ts";
@@ -20,6 +21,7 @@ export function dropLink(desk: Desk, link: Link, code: number, reason: string): 
 /** The live link is gone. Calls that the agent may run wait for it to come back; those in the queue end at once. */
 export function linkLost(desk: Desk, link: Link, seenAt: number): void {
   desk.links.clear();
+  desk.upstreamResources.linkLost();
   desk.meta.set("lastSeenAt", seenAt);
   const waitUntil = desk.now() + CALL.attachWindowMs;
   for (const call of desk.pending.all()) {
@@ -42,7 +44,10 @@ export function linkUp(desk: Desk, link: Link, hello: Hello): void {
   desk.lastInstance = hello.instance;
   desk.lastInstallation = hello.installation;
   desk.countSlots();
+  desk.listChanges.linkUp();
+  desk.listeners.keep();
   desk.delivered.tell(link, held);
+  noteLost(desk, hello);
   for (const call of desk.pending.all()) {
     if (!wasSent(call) || call.isComplete) continue;
     call.waits.delete("link");
@@ -52,6 +57,17 @@ export function linkUp(desk: Desk, link: Link, hello: Hello): void {
     else restarted(desk, call);
   }
   giveRoom(desk);
+}
+
+/**
+ * Calls that the agent holds and that nobody here knows: this instance did not see them. Their rows say so until somebody
+ * comes back for the outcome, or stay as they are when the call had its row before.
+ */
+function noteLost(desk: Desk, { held }: Hello): void {
+  for (const id of held) {
+    const isKnown = desk.pending.get(id) !== undefined || desk.settled.has(id) || desk.audit.holds(id);
+    if (!isKnown && desk.parked.get(id) === undefined) desk.audit.add(lostRow(desk, id));
+  }
 }
 
 /**
@@ -76,6 +92,8 @@ export function reattach(desk: Desk, link: Link, call: PendingCall): void {
   call.generation = link.generation;
   call.isAcknowledged = true;
   call.request = undefined;
+  call.upload = undefined;
+  desk.held.give(call.id);
   call.waits.delete("ack");
   if (call.sink === undefined) return; // Whoever attaches asks for it.
   const credit = desk.flow.restart(call.id);
@@ -104,7 +122,8 @@ export function linkFrozen(desk: Desk, call: PendingCall): void {
 
 /** Nobody waits for the call any more, and the agent is not there to hear it: it is told when it comes back with it. */
 export function abandonCall(desk: Desk, call: PendingCall): void {
-  failCall(desk, call, { reason: "tunnel_lost", outcome: "unknown" });
+  // Without the whole request nothing can have started.
+  failCall(desk, call, { reason: "tunnel_lost", outcome: call.wasWhole ? "unknown" : "not_started" });
   if (call.era === "legacy") desk.delivered.add(call.id);
   else desk.delivered.cancelled(call.id, "caller_left");
 }

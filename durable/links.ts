@@ -6,7 +6,6 @@ import { TUNNEL } from "../src/limits.ts";
 import { CLOSE } from "../src/tunnel/close-codes.ts";
 import { encode, type Payload } from "../src/tunnel/codec.ts";
 import type { RelayFrame } from "../src/tunnel/frames.ts";
-import { utf8Length } from "../src/tunnel/utf8.ts";
 import { type AgentAttachment, closeQuietly, openAgentSockets, readAgentAttachment } from "./sockets.ts";
 
 /** One accepted tunnel. Fields beyond the attachment are memory only and start anew after sleep. */
@@ -19,7 +18,7 @@ export class Link {
   held: ReadonlySet<string> | undefined;
   /** Input requests the agent said are open, as `callId askId`. */
   openAsks: ReadonlySet<string> = new Set();
-  /** Bytes written, and those known to have arrived because something after them was acknowledged. */
+  /** Bytes written, about, and those known to have arrived because something after them was acknowledged. */
   writtenBytes = 0;
   arrivedBytes = 0;
   #probe: { id: string; answered: () => void; result: Promise<boolean> } | undefined;
@@ -51,7 +50,8 @@ export class Link {
     } catch {
       return false; // The socket broke without its close having been told yet.
     }
-    this.writtenBytes += typeof message === "string" ? utf8Length(message) : message.length;
+    // Text counts by its length: what this is for is an estimate of time.
+    this.writtenBytes += message.length;
     return true;
   }
 

@@ -6,8 +6,9 @@ import type { Reason } from "../src/errors.ts";
 import { CATALOGUE } from "../src/limits.ts";
 import { type ListSpec, visibleItems } from "../src/policy/decide.ts";
 import { type Grant, isFull } from "../src/policy/grant.ts";
+import { legacyTools } from "../src/policy/legacy-tools.ts";
 import { encode } from "../src/tunnel/codec.ts";
-import type { Result } from "../src/tunnel/frames.ts";
+import type { ClientFacts, Result } from "../src/tunnel/frames.ts";
 import { cancelCall, endCall, grantCredit } from "./call-end.ts";
 import { startCall, usableLink } from "./call-start.ts";
 import type { Desk } from "./desk.ts";
@@ -26,17 +27,18 @@ const UNABLE: ReadonlySet<Reason> = new Set(["device_offline", "device_timeout",
 /** Answers a list for a call that is in the table. */
 export async function answerList(desk: Desk, call: PendingCall, grant: Grant, spec: ListSpec, payload: string): Promise<CallReply> {
   const isWholeList = cursorOf(payload) === undefined;
+  const client = call.request?.client;
   if ((await usableLink(desk)) === null && isWholeList) {
     endCall(desk, call);
-    return fromCatalogue(desk, call.id, grant, spec);
+    return fromCatalogue(desk, call.id, { grant, spec, client });
   }
   const sink = collect(desk, call);
   await startCall(desk, call);
   const collected = await sink.collected;
-  if (collected.kind === "result") return fromDevice(desk, call.id, grant, spec, collected, isWholeList);
+  if (collected.kind === "result") return fromDevice(desk, call.id, { grant, spec, isWholeList, client }, collected);
   const failure = collected.failure;
   if (failure !== null && UNABLE.has(failure.reason) && isWholeList && desk.catalogue.isKnown)
-    return fromCatalogue(desk, call.id, grant, spec);
+    return fromCatalogue(desk, call.id, { grant, spec, client });
   if (collected.kind === "error") return { ok: true, first: collected.message, rest: null };
   return { ok: false, refusal: { kind: "failure", failure: collected.failure } };
 }
@@ -63,24 +65,50 @@ function cursorOf(payload: string): unknown {
   return typeof params === "object" && params !== null ? (params as Record<string, unknown>)["cursor"] : undefined;
 }
 
-function fromDevice(
-  desk: Desk,
-  callId: string,
-  grant: Grant,
-  spec: ListSpec,
-  { frame, text }: Extract<Collected, { kind: "result" }>,
-  isWholeList: boolean,
-): CallReply {
+interface Asked {
+  grant: Grant;
+  spec: ListSpec;
+  isWholeList: boolean;
+  client: ClientFacts | undefined;
+}
+
+function fromDevice(desk: Desk, callId: string, asked: Asked, { frame, text }: Extract<Collected, { kind: "result" }>): CallReply {
+  const { spec } = asked;
   const result = parse(text);
   const items = result?.[spec.member];
   if (result === null || !Array.isArray(items)) {
     const message = "The tool server on the device sent a list that is not one.";
     return { ok: false, refusal: { kind: "failure", failure: { reason: "upstream_failed", outcome: "unknown", message } } };
   }
-  if (isWholeList && result["nextCursor"] === undefined && desk.catalogue.replaceList(spec.member, items))
+  if (spec.member === "tools" && items.length > CATALOGUE.maxTools) return tooManyTools(items.length);
+  const isWhole = asked.isWholeList && result["nextCursor"] === undefined;
+  if (isWhole && isNeutral(asked.client, frame.protocol) && desk.catalogue.replaceList(spec.member, items)) {
     desk.meta.set("catalogueDigest", null);
-  if (isFull(grant.rights)) return reply(callId, frame, text);
-  return reply(callId, frame, JSON.stringify({ ...result, [spec.member]: visibleItems(grant.rights, spec, items) }));
+    desk.listChanges.answered(spec.member);
+  }
+  const shown = shownItems(asked, items);
+  // As the device wrote it, unless something had to be left out.
+  return reply(callId, frame, shown === items ? text : JSON.stringify({ ...result, [spec.member]: shown }));
+}
+
+/** The items that a caller may see, as its era can take them; the same array when that is all of them. */
+function shownItems({ grant, spec, client }: Pick<Asked, "grant" | "spec" | "client">, items: readonly unknown[]): readonly unknown[] {
+  const visible = isFull(grant.rights) ? items : visibleItems(grant.rights, spec, items);
+  return spec.member === "tools" && client?.era === "legacy" ? legacyTools(visible) : visible;
+}
+
+function tooManyTools(size: number): CallReply {
+  const message = `The device lists ${size} tools at once; at most ${CATALOGUE.maxTools} are carried. Let its server list them in pages.`;
+  const data = { size, cap: CATALOGUE.maxTools };
+  return { ok: false, refusal: { kind: "failure", failure: { reason: "too_large", outcome: "unknown", message, data } } };
+}
+
+/**
+ * Whether an answer holds for everybody. An upstream may list other things to a client with capabilities, and to one
+ * whose grant has an instance of its own, as a handshake upstream gives it: such lists are their caller's alone.
+ */
+function isNeutral(client: ClientFacts | undefined, protocol: string): boolean {
+  return client?.era === "modern" && client.protocol === protocol && Object.keys(client.capabilities).length === 0;
 }
 
 function parse(text: string): Record<string, unknown> | null {
@@ -93,9 +121,9 @@ function parse(text: string): Record<string, unknown> | null {
 }
 
 /** The list as last known; empty for a device that never sent a catalogue. */
-export function fromCatalogue(desk: Desk, callId: string, grant: Grant, spec: ListSpec): CallReply {
-  const items = desk.catalogue.items(spec.member) ?? [];
-  const text = JSON.stringify({ [spec.member]: visibleItems(grant.rights, spec, items) });
+function fromCatalogue(desk: Desk, callId: string, asked: Pick<Asked, "grant" | "spec" | "client">): CallReply {
+  const { member } = asked.spec;
+  const text = JSON.stringify({ [member]: shownItems(asked, desk.catalogue.items(member) ?? []) });
   return reply(callId, { protocol: FROM_CATALOGUE, meta: OFFLINE_META }, text);
 }
 

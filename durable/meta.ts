@@ -1,6 +1,7 @@
 /** Table `meta`: single facts of the device and its tunnel, typed. Times are epoch ms. */
 import { z } from "zod";
 import { UpstreamState } from "../src/tunnel/frames.ts";
+import { ListKind, ListVersions } from "../src/tunnel/notices.ts";
 
 const Facts = z.object({
   deviceId: z.string(),
@@ -12,6 +13,8 @@ const Facts = z.object({
   agentVersion: z.string(),
   /** Upstreams as the agent last told them. */
   upstreams: z.array(UpstreamState),
+  /** Set while the owner has paused the device. */
+  pausedAt: z.number().nullable(),
   lastSeenAt: z.number(),
   lastCallAt: z.number(),
   /** When another installation was refused. */
@@ -22,6 +25,10 @@ const Facts = z.object({
   expiredUntil: z.number(),
   /** Digest of the stored catalogue as the agent calls it; null when a list answer changed it since. */
   catalogueDigest: z.string().nullable(),
+  /** How often each list was told to have changed. */
+  listVersions: ListVersions,
+  /** Lists that the catalogue took over from an answer, so that a catalogue of the agent will not differ in them. */
+  untoldLists: z.array(ListKind),
   /** What D1 was last asked to record of the newest generation. */
   isShownOnline: z.boolean(),
 });

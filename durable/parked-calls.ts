@@ -4,12 +4,14 @@
  */
 import { z } from "zod";
 import { CALL } from "../src/limits.ts";
+import { CallNotes } from "./call-notes.ts";
 
 const Facts = z.object({
   clientId: z.string().optional(),
   canStream: z.boolean(),
   timeoutMs: z.number(),
   era: z.enum(["modern", "legacy"]).optional(),
+  notes: CallNotes.optional(),
 });
 
 const Row = z
@@ -60,7 +62,7 @@ export class ParkedCalls {
       call.seq,
       Math.ceil(call.remainingMs),
       Math.ceil(call.inputBy),
-      JSON.stringify({ clientId: call.clientId, canStream: call.canStream, timeoutMs: call.timeoutMs, era: call.era }),
+      JSON.stringify({ clientId: call.clientId, canStream: call.canStream, timeoutMs: call.timeoutMs, era: call.era, notes: call.notes }),
     );
     this.#sql.exec("DELETE FROM parked_asks WHERE call_id = ?", call.id);
     for (const [askId, message] of asks) {

@@ -4,7 +4,9 @@
  */
 import type { Failure } from "../src/errors.ts";
 import type { AgentFrame, ClientFacts } from "../src/tunnel/frames.ts";
+import type { CallNotes } from "./call-notes.ts";
 import type { CallRequest } from "./rpc.ts";
+import type { Upload } from "./uploads.ts";
 
 /** What a call can wait for, with the epoch ms when it has waited too long. */
 export type Wait =
@@ -73,6 +75,10 @@ export interface PendingCall {
   readonly timeoutMs: number;
   /** What to send, until the agent has it: it is sent again should the link break before. */
   request: Outgoing | undefined;
+  /** What is left to send of a large request, on the link the call lives on. */
+  upload: Upload | undefined;
+  /** All of the request was written to some link: from then on the agent may have started the call. */
+  wasWhole: boolean;
   /** Generation of the link the call lives on; 0 while it is not on one. */
   generation: number;
   /** Position of the last frame taken, from 1. */
@@ -89,6 +95,8 @@ export interface PendingCall {
   readonly asks: Map<string, string | Uint8Array>;
   /** Answers given, kept because a link can break before the agent has them. */
   readonly answers: Map<string, GivenAnswer>;
+  /** What the audit will say. */
+  readonly notes: CallNotes;
   /** ms left of the call's own time while it stands still. */
   remainingMs: number;
   sink: Sink | undefined;

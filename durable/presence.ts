@@ -2,11 +2,12 @@
  * What the object tells D1 and takes from it, beside every call and never on one's path: presence out, newer grants in.
  * D1 may be away: that is logged and tried again by the alarm, and the tunnel works on with what the object has.
  */
-import { recordPresence } from "../src/db/devices.ts";
+import { findDevice, recordPresence } from "../src/db/devices.ts";
 import { grantsSince } from "../src/db/grants.ts";
 import { TUNNEL } from "../src/limits.ts";
 import { log } from "../src/log.ts";
 import type { Desk } from "./desk.ts";
+import { takeChange } from "./device-changes.ts";
 import { takeGrant } from "./grant-changes.ts";
 
 export class Presence {
@@ -70,7 +71,9 @@ export class Presence {
     const since = meta.get("pulledRevision") ?? 0;
     try {
       const grants = await grantsSince(this.#db, deviceId, since);
+      const device = await findDevice(this.#db, deviceId);
       if (this.#desk.isOver) return;
+      if (device !== null) takeChange(this.#desk, { pausedAt: device.pausedAt });
       for (const grant of grants) takeGrant(this.#desk, grant);
       meta.set("pulledRevision", Math.max(since, ...grants.map((grant) => grant.revision)));
     } catch (error) {

@@ -31,10 +31,15 @@ export interface CallRequest {
   delivered?: readonly string[];
 }
 
+/** What the edge knows of a call that it attaches to, for an object that lost it. */
+export type AskedCall = Pick<CallRequest, "method" | "target" | "client">;
+
 export interface SessionUse {
   id: string;
   /** The `MCP-Protocol-Version` header, if any; it has to equal the session's version. */
   headerVersion?: string;
+  /** The device's `sessionExpiry` is "strict": a session beyond its idle time does not wake. */
+  strict?: true;
 }
 
 /** What a session tells the edge, so that it can shape bytes. */
@@ -119,16 +124,34 @@ export function readAskKey(askKey: string): { callId: string; askId: string } | 
   return colon < 0 ? null : { callId: askKey.slice(0, colon), askId: askKey.slice(colon + 1) };
 }
 
+/** A tool as the consent page shows it. The hints are the device's own claims. */
+export interface OfferedTool {
+  name: string;
+  title?: string;
+  description?: string;
+  readOnly: boolean;
+  destructive: boolean;
+}
+
+/** What an owner can change of a device while its object lives. */
+export interface DeviceChange {
+  name?: string;
+  mcpUrl?: string;
+  /** Epoch ms, or null to let it run again. */
+  pausedAt?: number | null;
+}
+
 /** The RPC surface of DeviceTunnel. */
 export interface DeviceTunnelRpc {
   call(request: CallRequest): Promise<CallReply>;
   /** Takes up a call again after the object was lost: frames after `seq`, the outcome's payload from `offset`. */
-  attach(grant: string, callId: string, seq: number, offset: number): Promise<CallReply>;
+  attach(grant: string, callId: string, seq: number, offset: number, asked?: AskedCall): Promise<CallReply>;
   /**
    * Continues a parked call with the client's answers: results as JSON text, by ask id. Asks that are still open come
-   * again before anything else.
+   * again before anything else, also when no answer was usable. `asked` names the asks that the client was shown: when
+   * none of them is open any more, its answers are to an earlier round and refused.
    */
-  resume(grant: string, callId: string, answers: Record<string, string>): Promise<CallReply>;
+  resume(grant: string, callId: string, answers: Record<string, string>, asked?: readonly string[]): Promise<CallReply>;
   cancel(callId: string, reason: CancelReason): Promise<void>;
   /**
    * The edge reads no further although the call goes on: a modern client has to answer first, or nobody is there any
@@ -151,9 +174,15 @@ export interface DeviceTunnelRpc {
   answerInSession(grant: string, session: SessionUse, askKey: string, kind: "result" | "error", payload: string): Promise<Reply<{}>>;
 
   putGrant(grant: Grant): Promise<void>;
+  /** Takes over what the owner changed of the device; what is left out stays. */
+  configure(change: DeviceChange): Promise<void>;
+  /** The tools as last known, whatever grant may use them; null when the device never said. */
+  offeredTools(): Promise<OfferedTool[] | null>;
   status(): Promise<DeviceStatus>;
   /** Closes the tunnel for good; for a revoked key or a removed device. */
   closeTunnel(reason: "revoked" | "removed"): Promise<void>;
+  /** The relay is about to end in order: the agent is told, new calls are refused. Gives the calls in flight. */
+  drain(): Promise<number>;
   /** Deletes everything the object holds. */
   destroy(): Promise<void>;
 }

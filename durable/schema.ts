@@ -27,6 +27,19 @@ const STEPS: readonly (readonly string[])[] = [
     "CREATE TABLE schema_version (version INTEGER NOT NULL) STRICT",
     "INSERT INTO schema_version (version) VALUES (0)",
   ],
+  [
+    // Who wants to hear of which resource: a listener (by its socket) or a legacy session.
+    "CREATE TABLE subscriptions (owner TEXT NOT NULL, uri TEXT NOT NULL, PRIMARY KEY (owner, uri)) STRICT",
+    "CREATE INDEX subscriptions_uri ON subscriptions (uri)",
+    // What the agent's run of that name was asked to subscribe to, and whether it has answered.
+    "CREATE TABLE upstream_resources (uri TEXT PRIMARY KEY, instance TEXT NOT NULL, is_taken INTEGER NOT NULL) STRICT",
+  ],
+  [
+    // Audit rows that D1 did not take; handed over by the alarm, then deleted.
+    "CREATE TABLE audit_kept (id TEXT PRIMARY KEY, row TEXT NOT NULL) STRICT",
+    // When capped grants made their calls of the last minute.
+    "CREATE TABLE rates (grant_id TEXT PRIMARY KEY, calls TEXT NOT NULL) STRICT",
+  ],
 ];
 
 /** Whether the object has state at all: false until the first dial-in, and again once it is destroyed. */

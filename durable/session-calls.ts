@@ -50,7 +50,8 @@ export async function endSession(desk: Desk, grantId: string, sessionId: string)
 export function cancelInSession(desk: Desk, session: LegacySession, requestId: string): void {
   for (const call of desk.pending.all()) {
     if (call.session !== session.id || call.clientId !== requestId) continue;
-    cancelCall(desk, call, "caller_asked", { reason: "cancelled", outcome: "unknown" });
+    // The edge stays silent on it: nothing is delivered for a call that its own client cancelled.
+    cancelCall(desk, call, "caller_asked", { reason: "cancelled", outcome: "unknown", data: { by: "caller_asked" } });
   }
 }
 

@@ -3,9 +3,6 @@
  * A timer keeps the object in memory, so it is only armed while something is in flight.
  */
 
-/** Timers that run out within this time are left alone when nothing waits any more; ending them costs more. */
-const SHORT_MS = 5_000;
-
 export class Ticker {
   readonly #run: () => void;
   #timer: number | null = null;
@@ -24,7 +21,7 @@ export class Ticker {
   /** Nothing waits before `at`; Infinity: nothing waits at all. */
   next(at: number, now: number): void {
     if (at === this.#at) return;
-    if (at === Infinity) this.#stop(now);
+    if (at === Infinity) this.#stop();
     else this.#arm(at, now);
   }
 
@@ -40,8 +37,7 @@ export class Ticker {
     );
   }
 
-  #stop(now: number): void {
-    if (this.#at - now <= SHORT_MS) return;
+  #stop(): void {
     clearTimeout(this.#timer);
     this.#at = Infinity;
   }

@@ -36,8 +36,8 @@ export class ActiveCall implements CallSink {
   #askCount = 0;
   #hasBegun = false;
   #isOver = false;
-  /** Epoch ms of its end. */
-  endedAt: number | null = null;
+  /** Epoch ms since when its outcome waits to be fetched; null while it runs. */
+  idleSince: number | null = null;
 
   constructor(frame: Call, listener: ActiveCallListener) {
     this.id = frame.callId;
@@ -57,6 +57,11 @@ export class ActiveCall implements CallSink {
 
   get openAsks(): string[] {
     return [...this.#asks.keys()];
+  }
+
+  /** Somebody fetches what it has to say. */
+  touch(): void {
+    if (this.idleSince !== null) this.idleSince = Date.now();
   }
 
   begun(): void {
@@ -135,7 +140,7 @@ export class ActiveCall implements CallSink {
 
   #over(outcome: string, reason?: string): void {
     this.#isOver = true;
-    this.endedAt = Date.now();
+    this.idleSince = Date.now();
     this.#deadline.clear();
     if (this.#inputTimer) clearTimeout(this.#inputTimer);
     for (const ask of this.#asks.values()) ask.settle({ kind: "cancelled" });

@@ -64,9 +64,16 @@ function mergeCapabilities(all: readonly Record<string, unknown>[]): Record<stri
   for (const capabilities of all) {
     for (const [name, value] of Object.entries(capabilities)) {
       const known = merged[name];
-      merged[name] = isRecord(known) && isRecord(value) ? { ...known, ...value } : (known ?? value);
+      merged[name] = isRecord(known) && isRecord(value) ? mergeMembers(known, value) : (known ?? value);
     }
   }
+  return merged;
+}
+
+/** What one of them can do, they can do together. */
+function mergeMembers(a: Record<string, unknown>, b: Record<string, unknown>): Record<string, unknown> {
+  const merged = { ...a, ...b };
+  for (const [name, value] of Object.entries(a)) if (value === true) merged[name] = true;
   return merged;
 }
 

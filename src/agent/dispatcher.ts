@@ -2,7 +2,7 @@
  * All calls of the agent: starts each at most once, keeps what it has to say until it is delivered, and says it again
  * on a new link (design section 5, "At most once").
  */
-import { CALL, JOURNAL } from "../limits.ts";
+import { CALL, EDGE, JOURNAL } from "../limits.ts";
 import { payloadText, type Payload } from "../tunnel/codec.ts";
 import type { Call, CancelReason, RelayFrame } from "../tunnel/frames.ts";
 import { ActiveCall } from "./active-call.ts";
@@ -33,6 +33,11 @@ export class Dispatcher {
   readonly #inbox = new Inbox();
   /** Calls that run, and ended ones whose outcome is not delivered, oldest first. */
   readonly #calls = new Map<string, ActiveCall>();
+  /** Those that run; and those that may have something to send. Few, where `#calls` holds hundreds on a busy device. */
+  readonly #running = new Set<ActiveCall>();
+  readonly #talking = new Set<ActiveCall>();
+  /** Bytes that the ended ones keep. */
+  #endedBytes = 0;
   readonly #windows = new Map<string, ReturnType<typeof setTimeout>>();
   #port: FramePort | null = null;
   #maxResultBytes: number = CALL.maxResultBytes;
@@ -43,9 +48,7 @@ export class Dispatcher {
   }
 
   get running(): number {
-    let count = 0;
-    for (const call of this.#calls.values()) if (!call.isOver) count += 1;
-    return count;
+    return this.#running.size;
   }
 
   /** For `hello`: ids of calls that run or whose outcome is kept. */
@@ -96,7 +99,7 @@ export class Dispatcher {
         for (const callId of frame.callIds) this.#delivered(callId);
         break;
       case "credit":
-        this.#calls.get(frame.stream)?.output.addCredit(frame.bytes);
+        this.#credit(frame.stream, frame.bytes);
         break;
     }
     this.pump();
@@ -110,9 +113,11 @@ export class Dispatcher {
     try {
       for (let hasSent = true; hasSent;) {
         hasSent = false;
-        for (const call of this.#calls.values()) {
+        for (const call of this.#talking) {
           if (!port.isWritable) return;
+          // What it cannot say now waits for more to say, for credit, or for a link: each brings it back.
           if (call.output.pump(port)) hasSent = true;
+          else this.#talking.delete(call);
         }
       }
     } finally {
@@ -131,7 +136,7 @@ export class Dispatcher {
 
   /** Forgets outcomes that nobody fetched in time. */
   sweep(now: number = Date.now()): void {
-    for (const call of this.#calls.values()) if (call.endedAt !== null && now - call.endedAt > JOURNAL.keepMs) this.#forget(call);
+    for (const call of this.#calls.values()) if (call.idleSince !== null && now - call.idleSince > JOURNAL.keepMs) this.#forget(call);
   }
 
   #call(frame: Call, payload: Payload | undefined): void {
@@ -144,16 +149,25 @@ export class Dispatcher {
       this.#refuse(frame, failure("refused_by_device", "not_started", "The request has a payload and announces another."));
     } else if (frame.bytes === 0) {
       this.#start(frame, "");
-    } else if (!this.#inbox.open(frame, frame.bytes)) {
-      this.#refuse(frame, failure("too_large", "not_started", "The request is larger than the agent takes.", { size: frame.bytes }));
     } else {
-      this.#port?.send({ type: "credit", stream: frame.callId, bytes: frame.bytes });
+      this.#expect(frame, frame.bytes);
     }
+  }
+
+  #expect(frame: Call, bytes: number): void {
+    const credit = this.#inbox.open(frame, bytes);
+    if (credit > 0) this.#port?.send({ type: "credit", stream: frame.callId, bytes: credit });
+    else
+      this.#refuse(
+        frame,
+        failure("too_large", "not_started", "The request is larger than the agent takes.", { size: bytes, cap: EDGE.maxRequestBytes }),
+      );
   }
 
   #chunk(stream: string, offset: number, payload: Payload | undefined): void {
     const piece = typeof payload === "string" ? encoder.encode(payload) : (payload ?? new Uint8Array());
     const arrival = this.#inbox.chunk(stream, offset, piece);
+    if (arrival?.kind === "more" && arrival.credit > 0) this.#port?.send({ type: "credit", stream, bytes: arrival.credit });
     if (arrival?.kind === "whole") this.#start(arrival.frame, textOf(arrival.payload));
     if (arrival?.kind === "broken")
       this.#refuse(arrival.frame, failure("refused_by_device", "not_started", `The request is broken: ${arrival.problem}.`));
@@ -219,12 +233,17 @@ export class Dispatcher {
 
   #add(frame: Call): ActiveCall {
     const call = new ActiveCall(frame, {
-      hasOutput: () => this.pump(),
+      hasOutput: () => {
+        // One that was cancelled is forgotten by now, and has nothing more to say.
+        if (this.#calls.get(call.id) === call) this.#talking.add(call);
+        this.pump();
+      },
       ended: (ended, outcome) => this.#ended(ended, outcome),
       warning: (message) => this.#options.log({ type: "warning", message }),
     });
     if (this.#port) call.output.attach(0, 0, frame.credit);
     this.#calls.set(frame.callId, call);
+    this.#running.add(call);
     return call;
   }
 
@@ -234,6 +253,8 @@ export class Dispatcher {
   }
 
   #ended(call: ActiveCall, outcome: string): void {
+    this.#running.delete(call);
+    this.#endedBytes += call.output.heldBytes;
     this.#options.journal.end(call.id);
     this.#options.log({ type: "call_end", callId: call.id, outcome });
     // Cancelled, or an outcome that nobody will ask for.
@@ -244,13 +265,23 @@ export class Dispatcher {
     const call = this.#calls.get(callId);
     if (call) {
       this.#unwatch(callId);
+      call.touch();
       call.output.attach(seq, offset, credit);
+      this.#talking.add(call);
       return;
     }
     const { journal } = this.#options;
     const known = journal.get(callId);
     const never = failure("tunnel_lost", journal.isComplete ? "not_started" : "unknown", "The call did not reach the device.");
     this.#say(callId, seq + 1, known ? forgotten(known) : never);
+  }
+
+  #credit(callId: string, bytes: number): void {
+    const call = this.#calls.get(callId);
+    if (!call) return;
+    call.touch();
+    call.output.addCredit(bytes);
+    this.#talking.add(call);
   }
 
   #cancel(callId: string, reason: CancelReason): void {
@@ -280,7 +311,8 @@ export class Dispatcher {
 
   #forget(call: ActiveCall): void {
     this.#unwatch(call.id);
-    this.#calls.delete(call.id);
+    this.#talking.delete(call);
+    if (this.#calls.delete(call.id) && call.isOver) this.#endedBytes -= call.output.heldBytes;
   }
 
   /** Gives a call without a link its time; a question to a person has its own, longer one. */
@@ -292,7 +324,9 @@ export class Dispatcher {
   }
 
   #unwatch(callId: string): void {
-    clearTimeout(this.#windows.get(callId));
+    const timer = this.#windows.get(callId);
+    if (timer === undefined) return;
+    clearTimeout(timer);
     this.#windows.delete(callId);
   }
 
@@ -310,8 +344,8 @@ export class Dispatcher {
 
   /** Gives up the oldest outcomes that nobody reads while there is too much. Returns the bytes that stay. */
   #makeRoom(): number {
-    let held = 0;
-    for (const call of this.#calls.values()) held += call.output.heldBytes;
+    let held = this.#endedBytes;
+    for (const call of this.#running) held += call.output.heldBytes;
     for (const call of this.#calls.values()) {
       if (held <= JOURNAL.outcomeBytes / 2 && this.#calls.size <= JOURNAL.entries) break;
       if (!call.isOver || call.output.isAttached) continue;

@@ -6,11 +6,13 @@ interface Arriving {
   frame: Call;
   parts: Uint8Array[];
   received: number;
+  /** Bytes the relay may send, counted from the beginning. */
+  granted: number;
 }
 
-/** What a chunk did: `more` to come, the whole payload, or why its call ends. Null for a stream nobody expects. */
+/** What a chunk did: `more` to come, with the bytes of credit that are due, the whole payload, or why its call ends. Null for a stream nobody expects. */
 export type Arrival =
-  | { kind: "more" }
+  | { kind: "more"; credit: number }
   | { kind: "whole"; frame: Call; payload: Uint8Array }
   | { kind: "broken"; frame: Call; problem: string }
   | null;
@@ -19,13 +21,14 @@ export class Inbox {
   readonly #arriving = new Map<string, Arriving>();
   #announced = 0;
 
-  /** Expects `bytes` for a call. False when that is too much. */
-  open(frame: Call, bytes: number): boolean {
+  /** Expects `bytes` for a call, and gives the first credit. 0 when that is too much. */
+  open(frame: Call, bytes: number): number {
     this.drop(frame.callId);
-    if (bytes > EDGE.maxRequestBytes || this.#announced + bytes > AGENT.assembleBytes) return false;
+    if (bytes > EDGE.maxRequestBytes || this.#announced + bytes > AGENT.assembleBytes) return 0;
     this.#announced += bytes;
-    this.#arriving.set(frame.callId, { frame, parts: [], received: 0 });
-    return true;
+    const granted = Math.min(bytes, AGENT.requestWindowBytes);
+    this.#arriving.set(frame.callId, { frame, parts: [], received: 0, granted });
+    return granted;
   }
 
   chunk(stream: string, offset: number, piece: Uint8Array): Arrival {
@@ -39,9 +42,18 @@ export class Inbox {
     }
     arriving.parts.push(piece);
     arriving.received += piece.length;
-    if (arriving.received < bytes) return { kind: "more" };
+    if (arriving.received < bytes) return { kind: "more", credit: this.#due(arriving, bytes) };
     this.drop(stream);
     return { kind: "whole", frame, payload: Buffer.concat(arriving.parts) };
+  }
+
+  /** A window more whenever half of it is used up, so that the relay never waits for a round trip on a good link. */
+  #due(arriving: Arriving, bytes: number): number {
+    if (arriving.granted - arriving.received > AGENT.requestWindowBytes / 2) return 0;
+    const granted = Math.min(bytes, arriving.received + AGENT.requestWindowBytes);
+    const credit = granted - arriving.granted;
+    arriving.granted = granted;
+    return credit;
   }
 
   /** Forgets one request. True when it was expected. */

@@ -4,7 +4,7 @@ import { TEXT, TUNNEL, UPSTREAM } from "../limits.ts";
 import type { AgentError, Result, UpstreamError } from "../tunnel/frames.ts";
 import { cleanText } from "./clean-text.ts";
 import { failure, type AgentFailure } from "./failure.ts";
-import { ScanError } from "./upstreams/json-scan.ts";
+import { ScanError } from "../tunnel/json-scan.ts";
 import { canonicalResult, ResultError } from "./upstreams/result.ts";
 import type { UpstreamOutcome } from "./upstreams/upstream.ts";
 

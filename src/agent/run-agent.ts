@@ -1,6 +1,6 @@
 /** Puts the agent together: upstreams, catalogue, calls and tunnel. The entry point of `longline agent`. */
 import { randomBytes } from "node:crypto";
-import { AGENT, TUNNEL, UPSTREAM } from "../limits.ts";
+import { AGENT, LISTEN, TUNNEL, UPSTREAM } from "../limits.ts";
 import type { Payload } from "../tunnel/codec.ts";
 import { CATALOGUE_STREAM, PROTOCOL_VERSION, type Hello, type RelayFrame, type Welcome } from "../tunnel/frames.ts";
 import { CatalogueSender } from "./catalogue-sender.ts";
@@ -9,6 +9,7 @@ import { Dispatcher } from "./dispatcher.ts";
 import { openInstallation } from "./installation.ts";
 import { Journal } from "./journal.ts";
 import type { Link } from "./link.ts";
+import { lockState } from "./state-lock.ts";
 import { TunnelClient } from "./tunnel-client.ts";
 import type { AgentHandle, AgentOptions, AgentStatus, UpstreamConfig } from "./types.ts";
 import { BuiltinUpstream } from "./upstreams/builtin.ts";
@@ -17,7 +18,10 @@ import { Router } from "./upstreams/router.ts";
 import type { ListKind, Upstream, UpstreamListener } from "./upstreams/upstream.ts";
 import { Watchdog } from "./upstreams/watchdog.ts";
 
-/** Starts an agent. Rejects when the state directory cannot be used; everything later shows in `state` and `done`. */
+/** Characters of a resource's address that a frame takes. */
+const MAX_URI = 8192;
+
+/** Starts an agent. Rejects when the state directory cannot be used, or another agent uses it; everything later shows in `state` and `done`. */
 export async function runAgent(options: AgentOptions): Promise<AgentHandle> {
   const agent = new Agent(options);
   agent.start();
@@ -29,6 +33,7 @@ class Agent implements AgentHandle {
   readonly #options: AgentOptions;
   readonly #version: string;
   readonly #installation: string;
+  readonly #unlock: () => void;
   readonly #instance = `p_${randomBytes(16).toString("base64url")}`;
   readonly #watchdog = new Watchdog();
   readonly #journal: Journal;
@@ -41,6 +46,8 @@ class Agent implements AgentHandle {
   /** Digest named in the last `hello`. */
   #told: string | null = null;
   #link: Link | null = null;
+  /** Resources that were updated while no link was there. */
+  readonly #missed = new Set<string>();
   #hasLists: () => void = () => undefined;
   #ending: Promise<void> | null = null;
 
@@ -48,6 +55,7 @@ class Agent implements AgentHandle {
     this.#options = options;
     this.#version = options.version ?? "0";
     this.#installation = openInstallation(options.stateDir);
+    this.#unlock = lockState(options.stateDir);
     this.#journal = new Journal(options.stateDir);
     this.#router = new Router(options.upstreams.map((config) => this.#upstream(config)));
     this.#dispatcher = new Dispatcher({
@@ -121,13 +129,14 @@ class Agent implements AgentHandle {
     await this.#router.stop();
     this.#watchdog.close();
     this.#journal.close();
+    this.#unlock();
   }
 
   #upstream(config: UpstreamConfig): Upstream {
     const listener: UpstreamListener = {
       state: () => this.#upstreamState(config.alias),
       lists: (changed) => this.#lists(changed),
-      resourceUpdated: (uri) => void this.#link?.send({ type: "changed", what: "resource", uri: uri.slice(0, 8192) }),
+      resourceUpdated: (uri) => this.#resourceUpdated(uri),
       warning: (message) => this.#options.log({ type: "warning", message }),
     };
     if (config.kind === "builtin") return new BuiltinUpstream(config, this.#version, listener);
@@ -157,6 +166,13 @@ class Agent implements AgentHandle {
     this.#hasLists();
   }
 
+  /** Without a link it is told on the next one; changed lists show in the catalogue there. */
+  #resourceUpdated(uri: string): void {
+    if (uri.length > MAX_URI) return; // No frame and no subscription can name it.
+    if (this.#link?.send({ type: "changed", what: "resource", uri }) === true) return;
+    if (this.#missed.size < LISTEN.missed) this.#missed.add(uri);
+  }
+
   #hello(): Hello {
     this.#told = this.#catalogue?.digest ?? null;
     return {
@@ -178,6 +194,9 @@ class Agent implements AgentHandle {
     this.#link = link;
     this.#sender.online(link);
     this.#dispatcher.online(link);
+    const missed = [...this.#missed];
+    this.#missed.clear();
+    for (const uri of missed) this.#resourceUpdated(uri);
     const isNews = this.#catalogue !== null && this.#catalogue.digest !== this.#told;
     if (this.#catalogue && (welcome.catalogue === "send" || isNews)) this.#sender.send(this.#catalogue);
   }

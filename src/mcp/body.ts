@@ -1,6 +1,9 @@
 /** Reading a request body: bounded whether its length was announced or not, and strict UTF-8. */
 import { EDGE } from "../limits.ts";
 
+// Stateless between whole texts, so one serves all requests.
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+
 export type ReadText = { ok: true; text: string } | { ok: false; why: "too_large" | "not_utf8" };
 
 /** The body's text. A byte order mark at its start is ignored (RFC 8259 §8.1). */
@@ -11,7 +14,7 @@ export async function readText(request: Request, cap: number = EDGE.maxRequestBy
   const bytes = announced === null ? await readBounded(request, cap) : new Uint8Array(await request.arrayBuffer());
   if (bytes === null || bytes.length > cap) return { ok: false, why: "too_large" };
   try {
-    return { ok: true, text: new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes) };
+    return { ok: true, text: decoder.decode(bytes) };
   } catch {
     return { ok: false, why: "not_utf8" };
   }

@@ -2,7 +2,7 @@
  * One call at the object, as a sequence of steps. Loses nothing when the object is reset: it attaches again by call
  * id, from the last position it has, and repeats nothing. Knows frames, not eras.
  */
-import type { CallReply, Refusal, SessionFacts } from "../../durable/rpc.ts";
+import type { AskedCall, CallReply, Refusal, SessionFacts } from "../../durable/rpc.ts";
 import type { Failure } from "../errors.ts";
 import { EDGE } from "../limits.ts";
 import { split, type Payload } from "../tunnel/codec.ts";
@@ -50,6 +50,9 @@ export class CallRun {
   /** Losses without a message in between. */
   #losses = 0;
   #isReleased = false;
+
+  /** What was asked; an object that lost the call hears it again, for the audit. */
+  asked: AskedCall | undefined;
 
   /** `open` starts or continues the call; `seq` is the last position a continued call has already shown. */
   constructor(access: TunnelAccess, grant: string, callId: string, open: Rpc, seq = 0) {
@@ -111,9 +114,10 @@ export class CallRun {
       if (this.#asked.has(frame.askId)) return null;
       this.#asked.add(frame.askId);
     }
+    const step = this.#seq > 0 ? started(frame) : frame;
     this.#seq = Math.max(this.#seq, frame.seq);
     // SAFETY: `kind` is the frame's own type, which TypeScript does not follow through the union.
-    return { kind: frame.type, frame, payload } as Step;
+    return { kind: frame.type, frame: step, payload } as Step;
   }
 
   #piece(message: string | Uint8Array, total: number): Uint8Array | null {
@@ -121,7 +125,8 @@ export class CallRun {
     if (read === null) return null;
     const { frame, payload } = read;
     if (frame.type === "error" && frame.origin === "agent") {
-      throw new BrokenPayloadError({ reason: frame.reason, outcome: frame.outcome, message: frame.message, data: frame.data ?? {} });
+      // Its result has begun, so it ran, whatever an agent without memory of it says.
+      throw new BrokenPayloadError({ reason: frame.reason, outcome: "unknown", message: frame.message, data: frame.data ?? {} });
     }
     if (frame.type === "result" && frame.bytes !== total) throw new BrokenPayloadError(LOST);
     if (frame.type !== "chunk" || payload === undefined || typeof payload === "string") return null;
@@ -146,7 +151,7 @@ export class CallRun {
       }
       const open = this.#open;
       this.#open = null;
-      const reply = await this.#reach(open, (tunnel) => tunnel.attach(this.grant, this.callId, seq, this.#offset));
+      const reply = await this.#reach(open, (tunnel) => tunnel.attach(this.grant, this.callId, seq, this.#offset, this.asked));
       if ("kind" in reply) return reply;
       if (reply.session !== undefined) this.session = reply.session;
       if (!reply.ok) return { kind: "refused", refusal: reply.refusal };
@@ -183,6 +188,11 @@ export class CallRun {
       }
     }
   }
+}
+
+/** A call that has said something has begun: an agent that has lost its journal since cannot know that. */
+function started(frame: AgentFrame): AgentFrame {
+  return frame.type === "error" && frame.origin === "agent" ? { ...frame, outcome: "unknown" } : frame;
 }
 
 function failureOf(refusal: Refusal): Failure {

@@ -44,20 +44,15 @@ function withoutExtensions(extensions: JsonObject): JsonObject {
 }
 
 /**
- * A device's capabilities as a caller may rely on them: nothing is advertised that the edge does not carry. Change
- * notices and subscriptions are left out, and towards legacy callers extensions and legacy tasks too.
+ * A device's capabilities as a caller may rely on them: nothing is advertised that the edge does not carry. Legacy tasks
+ * are left out, and towards legacy callers extensions too; notices of changes are carried to whoever listens.
  */
 export function offeredCapabilities(capabilities: JsonObject, era: "modern" | "legacy"): JsonObject {
   const offered: JsonObject = {};
   for (const [name, value] of Object.entries(capabilities)) {
     if (name === "tasks" || (name === "extensions" && era === "legacy")) continue;
     if (name === "extensions" && isObject(value)) offered[name] = withoutExtensions(value);
-    else if (isObject(value)) offered[name] = withoutNotices(value);
     else offered[name] = value;
   }
   return offered;
-}
-
-function withoutNotices(capability: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(capability).filter(([name]) => name !== "listChanged" && name !== "subscribe"));
 }

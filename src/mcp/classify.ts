@@ -14,6 +14,8 @@ export interface Switches {
   headerOnlyModern?: boolean;
   /** A session may be opened at the stateless revision. */
   initializedModern?: boolean;
+  /** `strict`: a session that was idle for too long is unknown from then on. */
+  sessionExpiry?: "sleep" | "strict";
 }
 
 export type Era = { era: "modern"; headerOnly: boolean } | { era: "legacy" };
@@ -26,6 +28,12 @@ function hasVersionKey(params: unknown): boolean {
   return meta !== undefined && Object.hasOwn(meta, META.version);
 }
 
+/** A session at the stateless revision: such clients send its `_meta` as well, but none of its own headers. */
+function isInitializedModern({ version, sessionId, method }: McpHeaders, switches: Switches): boolean {
+  const isModern = version !== undefined && isModernVersion(version);
+  return switches.initializedModern === true && isModern && sessionId !== undefined && method === undefined;
+}
+
 /** The era of a request. */
 export function classifyRequest(message: RpcRequest, headers: McpHeaders, switches: Switches = {}): Era {
   const versionKey = hasVersionKey(message.params);
@@ -35,10 +43,10 @@ export function classifyRequest(message: RpcRequest, headers: McpHeaders, switch
     return full ? MODERN : LEGACY;
   }
   if (sessionId !== undefined && version !== undefined && isLegacyVersion(version)) return LEGACY;
+  if (isInitializedModern(headers, switches)) return LEGACY;
   if (versionKey) return MODERN;
   if (version !== undefined) {
     if (isLegacyVersion(version)) return LEGACY;
-    if (switches.initializedModern === true && sessionId !== undefined && isModernVersion(version)) return LEGACY;
     const headerOnly =
       switches.headerOnlyModern === true &&
       isModernVersion(version) &&
@@ -52,5 +60,10 @@ export function classifyRequest(message: RpcRequest, headers: McpHeaders, switch
 /** The era of a notification: by the version header alone, for its other headers are undefined in the modern era. */
 export function classifyNotification(_message: RpcNotification, headers: McpHeaders, switches: Switches = {}): Era {
   if (headers.version === undefined || isLegacyVersion(headers.version)) return LEGACY;
-  return switches.initializedModern === true && headers.sessionId !== undefined ? LEGACY : MODERN;
+  return isInitializedModern(headers, switches) ? LEGACY : MODERN;
+}
+
+/** Whether a client's response is one to a request of ours: the stateless revision has no such requests. */
+export function mayRespond(headers: McpHeaders, switches: Switches = {}): boolean {
+  return headers.version === undefined || isLegacyVersion(headers.version) || isInitializedModern(headers, switches);
 }

@@ -1,12 +1,12 @@
 /** What the edge knows about one authenticated HTTP request. Made by the route; everything below it is platform-free. */
 import type { Switches } from "./classify.ts";
 import type { DeliveredIds } from "./delivered.ts";
-import type { McpHeaders } from "./headers.ts";
+import type { RequestHeaders } from "./headers.ts";
 import type { TunnelAccess } from "./tunnel-access.ts";
 
 export interface EdgeContext {
   request: Request;
-  headers: McpHeaders;
+  headers: RequestHeaders;
   /** Grant id of the verified token. */
   grant: string;
   /** The device's immutable id. */

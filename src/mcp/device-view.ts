@@ -4,7 +4,7 @@ import { CATALOGUE } from "../limits.ts";
 import { offeredCapabilities } from "./capabilities.ts";
 import type { JsonObject } from "./json-rpc.ts";
 import { META } from "./meta.ts";
-import { SUPPORTED_VERSIONS, type LegacyVersion } from "./versions.ts";
+import { isModernVersion, SUPPORTED_VERSIONS, type SessionVersion } from "./versions.ts";
 
 /** Result of `server/discover`; may be kept for a short time while the device is there, and not at all while it is away. */
 export function discoverResult(view: DeviceView): JsonObject {
@@ -20,9 +20,10 @@ export function discoverResult(view: DeviceView): JsonObject {
 }
 
 /** Result of `initialize`. */
-export function initializeResult(view: DeviceView, version: LegacyVersion): JsonObject {
+export function initializeResult(view: DeviceView, version: SessionVersion): JsonObject {
   const mark = offlineMark(view);
   return {
+    ...(isModernVersion(version) ? { resultType: "complete" } : {}),
     protocolVersion: version,
     capabilities: offeredCapabilities(view.capabilities, "legacy"),
     serverInfo: view.serverInfo,

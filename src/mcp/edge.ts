@@ -5,30 +5,31 @@
 import { RPC } from "../errors.ts";
 import { errorAnswer, type Answer } from "./answer.ts";
 import { readText } from "./body.ts";
-import { classifyNotification, classifyRequest } from "./classify.ts";
+import { classifyNotification, classifyRequest, mayRespond } from "./classify.ts";
 import type { EdgeContext } from "./context.ts";
 import { forward } from "./forward.ts";
-import { headersTooLarge, isJsonContent, type McpHeaders } from "./headers.ts";
+import { headersTooLarge, isJsonContent, type RequestHeaders } from "./headers.ts";
 import { bodyTooLarge, headersOverCap, methodNotAllowed, notJson } from "./http-refusals.ts";
 import { readBody, type RpcMessage, type RpcNotification, type RpcResponse } from "./json-rpc.ts";
 import { answerBatch } from "./legacy-batch.ts";
 import { prepareLegacy } from "./legacy.ts";
+import { answerSessionStream } from "./legacy-stream.ts";
 import { accepted, endSession, takeNotification, takeResponse } from "./legacy-messages.ts";
 import { answerModern } from "./modern.ts";
 import { unsupportedVersionAnswer } from "./modern-checks.ts";
 import { answerResponse } from "./respond.ts";
-import { isLegacyVersion, isModernVersion } from "./versions.ts";
+import { isModernVersion } from "./versions.ts";
 
 /**
  * What is refused before anybody is asked who they are: methods that cannot mean anything, and headers over the cap.
  * Null means: go on to authentication.
  */
-export function refuseEarly(request: Request, headers: McpHeaders): Response | null {
-  if (headersTooLarge(request.headers)) return headersOverCap();
+export function refuseEarly(request: Request, headers: RequestHeaders): Response | null {
+  if (headersTooLarge(headers)) return headersOverCap();
   if (request.method === "POST") return null;
   if (request.method === "DELETE" && headers.sessionId !== undefined) return null;
   if (request.method === "GET" && headers.sessionId !== undefined) return null;
-  return methodNotAllowed(headers.sessionId === undefined ? "POST" : "POST, DELETE");
+  return methodNotAllowed(headers.sessionId === undefined ? "POST" : "GET, POST, DELETE");
 }
 
 /** Answers an authenticated request. */
@@ -38,8 +39,7 @@ export async function handleMcp(context: EdgeContext): Promise<Response> {
     const problem = await endSession(context);
     return problem === null ? new Response(null, { status: 204 }) : answerResponse(problem);
   }
-  // A session's own stream is not offered, and neither is anything that would need it.
-  if (request.method !== "POST") return methodNotAllowed("POST, DELETE");
+  if (request.method !== "POST") return answerSessionStream(context);
   if (!isJsonContent(request.headers.get("content-type"))) return notJson();
   const read = await readText(request);
   if (!read.ok && read.why === "too_large") return bodyTooLarge();
@@ -66,8 +66,7 @@ async function answerMessage(message: RpcMessage, context: EdgeContext): Promise
 }
 
 async function answerResponseMessage(message: RpcResponse, context: EdgeContext): Promise<Answer | null> {
-  const { version } = context.headers;
-  if (version === undefined || isLegacyVersion(version)) return takeResponse(message, context);
+  if (mayRespond(context.headers, context.switches)) return takeResponse(message, context);
   return errorAnswer(400, undefined, RPC.invalidRequest, "This protocol version has no responses from clients.");
 }
 

@@ -20,6 +20,7 @@ import type { Shape } from "./shape.ts";
 import { outcomeWritten } from "./start-run.ts";
 import { tell } from "./tunnel-access.ts";
 import { upstreamErrorAnswer } from "./upstream-error.ts";
+import { isModernVersion } from "./versions.ts";
 
 /** Everything one forwarded call needs. */
 export interface Forwarded {
@@ -104,7 +105,8 @@ function errorStepAnswer(shape: Shape, step: Extract<Step, { kind: "error" }>): 
 }
 
 async function resultAnswer(call: Forwarded, frame: Result, payload: Payload | undefined): Promise<Answer> {
-  const { shape, run } = call;
+  const { run } = call;
+  const shape = run.session !== undefined && isModernVersion(run.session.version) ? { ...call.shape, isModernSession: true } : call.shape;
   let content: ResultPayload = frame.bytes === undefined ? textOf(payload) : run.payload(frame);
   if (frame.resultType === "input_required" && typeof content !== "string") {
     const whole = await gather(content, EDGE.maxRequestBytes);
@@ -164,7 +166,8 @@ async function collectAsks(call: Forwarded, first: OpenAsk, emit: Emit): Promise
   } finally {
     clearTimeout(timer);
   }
-  // The call is parked at the agent and at the object; nothing of it is read until the retry.
+  // The call is parked at the agent and, once it is told, at the object; nothing of it is read until the retry.
   run.release();
+  await tell(context.access, (tunnel) => tunnel.detach(run.callId));
   return inputRequiredAnswer(context, run, { idText: shape.idText, capabilities: shape.capabilities, request }, asks);
 }

@@ -14,21 +14,39 @@ export interface McpHeaders {
   name: string | undefined;
 }
 
+/** All that is read of a request's headers, in one pass. */
+export interface RequestHeaders extends McpHeaders {
+  /** `Mcp-Param-*` by lower-case suffix, blanks around a value taken off. */
+  params: Record<string, string>;
+  /** Name and value bytes of all headers. */
+  bytes: number;
+}
+
 const PARAM_PREFIX = "mcp-param-";
 const SESSION_ID = /^[\x21-\x7E]{1,256}$/;
 
-/** Reads the MCP headers; blanks around a value do not count (RFC 9110 §5.5). */
-export function readMcpHeaders(headers: Headers): McpHeaders {
-  const read = (name: string): string | undefined => {
-    const value = headers.get(name);
-    return value === null ? undefined : trimOws(value);
-  };
-  return {
-    version: read("mcp-protocol-version"),
-    sessionId: read("mcp-session-id"),
-    method: read("mcp-method"),
-    name: read("mcp-name"),
-  };
+/** Where each header with a meaning of its own is kept. */
+const NAMED: ReadonlyMap<string, "version" | "sessionId" | "method" | "name"> = new Map([
+  ["mcp-protocol-version", "version"],
+  ["mcp-session-id", "sessionId"],
+  ["mcp-method", "method"],
+  ["mcp-name", "name"],
+]);
+
+/** Reads the MCP headers in one pass; blanks around a value do not count (RFC 9110 §5.5). */
+export function readMcpHeaders(headers: Headers): RequestHeaders {
+  const read: RequestHeaders = { version: undefined, sessionId: undefined, method: undefined, name: undefined, params: {}, bytes: 0 };
+  const params: [string, string][] = [];
+  // Names come in lower case from a `Headers`.
+  for (const [name, value] of headers) {
+    read.bytes += name.length + value.length;
+    if (!name.startsWith("mcp-")) continue;
+    const key = NAMED.get(name);
+    if (key !== undefined) read[key] = trimOws(value);
+    else if (name.startsWith(PARAM_PREFIX)) params.push([name.slice(PARAM_PREFIX.length), trimOws(value)]);
+  }
+  if (params.length > 0) read.params = Object.fromEntries(params);
+  return read;
 }
 
 /** True for a text that can be a session id at all (2025-11-25, Transports: 0x21–0x7E). */
@@ -37,10 +55,8 @@ export function isSessionId(text: string): boolean {
 }
 
 /** True when name and value bytes of all headers exceed the cap. */
-export function headersTooLarge(headers: Headers): boolean {
-  let bytes = 0;
-  for (const [name, value] of headers) bytes += name.length + value.length;
-  return bytes > EDGE.maxHeaderBytes;
+export function headersTooLarge(headers: RequestHeaders): boolean {
+  return headers.bytes > EDGE.maxHeaderBytes;
 }
 
 /**
@@ -91,13 +107,12 @@ export function checkNameHeader(headers: McpHeaders, target: string | undefined)
  * The `Mcp-Param-*` headers by lower-case suffix, raw: only the tool's schema, which the object has, says which of
  * them count. Characters no header may hold are refused here already.
  */
-export function readParamHeaders(headers: Headers): { ok: true; headers: Record<string, string> } | { ok: false; problem: HeaderProblem } {
-  const found: [string, string][] = [];
-  for (const [name, value] of headers) {
-    if (!name.toLowerCase().startsWith(PARAM_PREFIX)) continue;
-    const trimmed = trimOws(value);
-    if (!isLegalHeaderValue(trimmed)) return { ok: false, problem: mismatch(`The header ${name} holds characters that are not allowed.`) };
-    found.push([name.toLowerCase().slice(PARAM_PREFIX.length), trimmed]);
+export function readParamHeaders({
+  params,
+}: RequestHeaders): { ok: true; headers: Record<string, string> } | { ok: false; problem: HeaderProblem } {
+  for (const [name, value] of Object.entries(params)) {
+    if (isLegalHeaderValue(value)) continue;
+    return { ok: false, problem: mismatch(`The header ${PARAM_PREFIX}${name} holds characters that are not allowed.`) };
   }
-  return { ok: true, headers: Object.fromEntries(found) };
+  return { ok: true, headers: params };
 }

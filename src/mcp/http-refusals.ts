@@ -13,6 +13,11 @@ export function methodNotAllowed(allow: string): Response {
   return refuse(405, "method_not_allowed", "MCP messages are sent by POST.", { allow });
 }
 
+/** 406: a session's stream for a client that does not take one. */
+export function notAcceptable(): Response {
+  return refuse(406, "not_acceptable", "A session's stream is text/event-stream; accept it.");
+}
+
 /** 413. */
 export function bodyTooLarge(): Response {
   return refuse(413, "too_large", `The request body is larger than ${EDGE.maxRequestBytes} bytes.`);

@@ -87,7 +87,8 @@ export async function inputRequiredAnswer(
     return missingCapabilityAnswer(caller.idText, required);
   }
   const requests = asks.map((ask) => `${JSON.stringify(ask.frame.askId)}:${requestText(ask)}`).join(",");
-  const state = JSON.stringify(await sealState(context, caller.request, run.callId, run.seq));
+  const pointer = { callId: run.callId, seq: run.seq, asked: asks.map(({ frame }) => frame.askId) };
+  const state = JSON.stringify(await sealState(context, caller.request, pointer));
   const result = `{"resultType":"input_required","inputRequests":{${requests}},"requestState":${state}}`;
   return { status: 200, body: `{"jsonrpc":"2.0","id":${caller.idText},"result":${result}}` };
 }

@@ -4,7 +4,7 @@
  */
 import { RPC } from "../errors.ts";
 import { EDGE } from "../limits.ts";
-import { scanJson, type SourceTexts } from "./json-scan.ts";
+import { sourceTexts, type SourceTexts } from "./source-texts.ts";
 
 export type JsonObject = Record<string, unknown>;
 
@@ -59,12 +59,12 @@ export function readBody(text: string): RpcBody {
   } catch {
     return single(invalid(RPC.parseError, "The body is not JSON."));
   }
-  const scanned = scanJson(text);
-  if (scanned.depth > EDGE.maxJsonDepth) {
+  const texts = sourceTexts(text);
+  if (texts === null) {
     return single(invalid(RPC.invalidRequest, `The body is nested deeper than ${EDGE.maxJsonDepth} levels.`));
   }
-  if (!Array.isArray(value)) return single(readMessage(value, scanned.messages[0]));
-  return { kind: "batch", messages: value.map((item, index) => readMessage(item, scanned.messages[index])) };
+  if (!Array.isArray(value)) return single(readMessage(value, texts[0]));
+  return { kind: "batch", messages: value.map((item, index) => readMessage(item, texts[index])) };
 }
 
 function single(message: RpcMessage): RpcBody {

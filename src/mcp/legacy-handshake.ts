@@ -8,17 +8,17 @@ import { initializeResult } from "./device-view.ts";
 import { isObject, type JsonObject, type RpcRequest } from "./json-rpc.ts";
 import { refusalAnswer } from "./refusals.ts";
 import { ask } from "./tunnel-access.ts";
-import { negotiate, type LegacyVersion } from "./versions.ts";
+import { negotiate, type SessionVersion } from "./versions.ts";
 
 interface Opening {
-  version: LegacyVersion;
+  version: SessionVersion;
   capabilities: JsonObject;
   clientInfo: JsonObject | undefined;
 }
 
 /** Answers `initialize`; the session id is on this response only. */
 export async function initialize(message: RpcRequest, context: EdgeContext): Promise<Answer> {
-  const opening = readOpening(message.params);
+  const opening = readOpening(message.params, context.switches.initializedModern === true);
   if (typeof opening === "string") return errorAnswer(200, message.idText, RPC.invalidParams, opening);
   const { version, capabilities, clientInfo } = opening;
   const refused = { era: "legacy", idText: message.idText, method: message.method } as const;
@@ -33,7 +33,7 @@ export async function initialize(message: RpcRequest, context: EdgeContext): Pro
   return resultAnswer(message.idText, initializeResult(reply.view, version), { "mcp-session-id": reply.sessionId });
 }
 
-function readOpening(params: unknown): Opening | string {
+function readOpening(params: unknown, allowsModern: boolean): Opening | string {
   if (!isObject(params)) return "initialize needs params.";
   const { protocolVersion, capabilities = {}, clientInfo } = params;
   if (typeof protocolVersion !== "string") return 'The param "protocolVersion" must be a string.';
@@ -41,5 +41,5 @@ function readOpening(params: unknown): Opening | string {
   const info = isObject(clientInfo) ? clientInfo : undefined;
   if (JSON.stringify([capabilities, info]).length > SESSION.recordBytes)
     return `Capabilities and client info exceed ${SESSION.recordBytes} bytes.`;
-  return { version: negotiate(protocolVersion), capabilities: carriedClientCapabilities(capabilities), clientInfo: info };
+  return { version: negotiate(protocolVersion, allowsModern), capabilities: carriedClientCapabilities(capabilities), clientInfo: info };
 }

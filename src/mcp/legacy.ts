@@ -1,5 +1,5 @@
 /** Legacy requests: in a session, or without one and then stateless. Answered here or forwarded. */
-import type { CallRequest, SessionUse } from "../../durable/rpc.ts";
+import type { CallRequest, SessionFacts, SessionUse } from "../../durable/rpc.ts";
 import { RPC } from "../errors.ts";
 import { newCallId } from "../tunnel/frames.ts";
 import { errorAnswer, resultAnswer, type Answer } from "./answer.ts";
@@ -16,14 +16,17 @@ import { refusalAnswer, sessionAnswer, unknownMethodAnswer } from "./refusals.ts
 import type { Shape } from "./shape.ts";
 import { startRun } from "./start-run.ts";
 import { ask } from "./tunnel-access.ts";
-import { ASSUMED_VERSION } from "./versions.ts";
+import { ASSUMED_VERSION, isModernVersion } from "./versions.ts";
 
 /** The session a request names: one, none, or something that cannot be a session. */
 export function sessionOf(context: EdgeContext): { ok: true; session: SessionUse | undefined } | { ok: false } {
   const { sessionId, version } = context.headers;
   if (sessionId === undefined) return { ok: true, session: undefined };
   if (!isSessionId(sessionId)) return { ok: false };
-  return { ok: true, session: version === undefined ? { id: sessionId } : { id: sessionId, headerVersion: version } };
+  const session: SessionUse = { id: sessionId };
+  if (version !== undefined) session.headerVersion = version;
+  if (context.switches.sessionExpiry === "strict") session.strict = true;
+  return { ok: true, session };
 }
 
 /** One legacy request: its answer, or the call that gives it. */
@@ -43,9 +46,10 @@ export async function prepareLegacy(message: RpcRequest, context: EdgeContext): 
 /** Methods the edge answers by itself. In a session they count as its use, and only a living session gets an answer. */
 async function local(message: RpcRequest, session: SessionUse | undefined, context: EdgeContext): Promise<Answer> {
   if (message.method === "logging/setLevel") return setLevel(message, session, context);
-  const problem = await sessionProblem(message, session, context);
-  if (problem !== null) return problem;
-  return message.method === "ping" ? resultAnswer(message.idText, {}) : unknownMethodAnswer("legacy", message.idText, message.method);
+  const used = await useSession(message, session, context);
+  if (!used.ok) return used.answer;
+  if (message.method !== "ping") return unknownMethodAnswer("legacy", message.idText, message.method);
+  return resultAnswer(message.idText, isModernSession(used.facts) ? { resultType: "complete" } : {});
 }
 
 async function setLevel(message: RpcRequest, session: SessionUse | undefined, context: EdgeContext): Promise<Answer> {
@@ -61,9 +65,22 @@ async function setLevel(message: RpcRequest, session: SessionUse | undefined, co
 }
 
 async function sessionProblem(message: RpcRequest, session: SessionUse | undefined, context: EdgeContext): Promise<Answer | null> {
-  if (session === undefined) return null;
+  const used = await useSession(message, session, context);
+  return used.ok ? null : used.answer;
+}
+
+type Used = { ok: true; facts: SessionFacts | undefined } | { ok: false; answer: Answer };
+
+async function useSession(message: RpcRequest, session: SessionUse | undefined, context: EdgeContext): Promise<Used> {
+  if (session === undefined) return { ok: true, facts: undefined };
   const reply = await ask(context.access, (tunnel) => tunnel.useSession(context.grant, session));
-  return reply.ok ? null : refusalAnswer(context, { era: "legacy", ...message }, reply.refusal);
+  if (reply.ok) return { ok: true, facts: reply.session };
+  return { ok: false, answer: refusalAnswer(context, { era: "legacy", ...message }, reply.refusal) };
+}
+
+/** True for a session at the stateless revision, which a device's switch allows: its results have a type. */
+function isModernSession(facts: SessionFacts | undefined): boolean {
+  return facts !== undefined && isModernVersion(facts.version);
 }
 
 function call(message: RpcRequest, rule: MethodRule, params: CallParams, session: SessionUse | undefined, context: EdgeContext): Forwarded {

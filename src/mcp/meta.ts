@@ -7,6 +7,8 @@ export const META = {
   capabilities: "io.modelcontextprotocol/clientCapabilities",
   clientInfo: "io.modelcontextprotocol/clientInfo",
   logLevel: "io.modelcontextprotocol/logLevel",
+  /** The id of the listen request that a notice belongs to. */
+  subscriptionId: "io.modelcontextprotocol/subscriptionId",
   serverInfo: "io.modelcontextprotocol/serverInfo",
   /** Ours: set on answers that come from the catalogue because the device is away. */
   offline: "dev.longline/offline",

@@ -13,6 +13,7 @@ import { forward, type Forwarded } from "./forward.ts";
 import { checkNameHeader, readParamHeaders } from "./headers.ts";
 import { readAnswers } from "./input-requests.ts";
 import type { RpcRequest } from "./json-rpc.ts";
+import { answerListen, LISTEN_METHOD } from "./listen.ts";
 import { forwardRule, type MethodRule } from "./methods.ts";
 import { checkLogLevel, checkModern, type ModernFacts } from "./modern-checks.ts";
 import { refusalAnswer, unknownMethodAnswer } from "./refusals.ts";
@@ -37,6 +38,10 @@ export async function answerModern(message: RpcRequest, headerOnly: boolean, con
     return answerResponse(resultAnswer(message.idText, {}));
   }
   if (message.method === DISCOVER) return answerResponse(checkLogLevel(message) ?? (await discover(message, context)));
+  if (message.method === LISTEN_METHOD) {
+    const badLevel = checkLogLevel(message);
+    return badLevel === null ? answerListen(message, context) : answerResponse(badLevel);
+  }
   const rule = forwardRule(message.method, "modern");
   if (rule === undefined) return answerResponse(unknownMethodAnswer("modern", message.idText, message.method));
   const prepared = await prepare(message, { rule, facts, headerOnly }, context);
@@ -67,7 +72,7 @@ async function prepare(message: RpcRequest, checked: Checked, context: EdgeConte
   if (!read.ok) return errorAnswer(200, idText, RPC.invalidParams, read.message);
   const badLevel = checkLogLevel(message);
   if (badLevel !== null) return badLevel;
-  const mirrored = readParamHeaders(context.request.headers);
+  const mirrored = readParamHeaders(context.headers);
   if (!mirrored.ok) return errorAnswer(400, idText, mirrored.problem.code, mirrored.problem.message);
   const { params } = read;
   const { inputResponses, requestState, ...plain } = params.rest;
@@ -97,8 +102,8 @@ async function resumed(
     return errorAnswer(200, idText, RPC.invalidParams, text);
   }
   const answers = readAnswers(inputResponses);
-  const { callId, seq } = opened;
-  return new CallRun(context.access, context.grant, callId, (tunnel) => tunnel.resume(context.grant, callId, answers), seq);
+  const { callId, seq, asked } = opened;
+  return new CallRun(context.access, context.grant, callId, (tunnel) => tunnel.resume(context.grant, callId, answers, asked), seq);
 }
 
 function callRequest(

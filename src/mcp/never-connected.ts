@@ -41,6 +41,7 @@ export function neverConnected(name: string): EdgeTunnel {
     attach: async () => ({ ok: false, refusal: OFFLINE }),
     resume: async () => ({ ok: false, refusal: OFFLINE }),
     cancel: async () => undefined,
+    detach: async () => undefined,
     delivered: async () => undefined,
     describe: async () => ({ ok: true, view }),
     openSession: async () => ({ ok: false, refusal: OFFLINE }),

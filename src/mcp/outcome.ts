@@ -25,9 +25,10 @@ export function resultFrameAnswer(shape: Shape, frame: Result, payload: ResultPa
     // An extension's result type that nobody negotiated, or one its method may not have (MCP 2026-07-28, MRTR).
     return errorAnswer(200, shape.idText, RPC.internalError, "The device answered with a kind of result this request cannot have.");
   }
-  const members = shape.era === "modern" ? modernMembers(shape, frame, type) : legacyMembers(frame);
+  const isModern = shape.era === "modern" || shape.isModernSession === true;
+  const members = isModern ? modernMembers(shape, frame, type) : legacyMembers(frame);
   const head = `{"jsonrpc":"2.0","id":${shape.idText},"result":`;
-  const cut = shape.era === "legacy" ? frame.structuredAt : undefined;
+  const cut = isModern ? undefined : frame.structuredAt;
   if (typeof payload !== "string") {
     const source = cut === undefined ? payload : cutBytes(payload, cut);
     return { status: 200, body: framed(head, spliceBytes(members, source)) };

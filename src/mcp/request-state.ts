@@ -18,6 +18,8 @@ const Sealed = z.strictObject({
   request: z.string(),
   /** Position after the last ask shown. */
   seq: z.int().nonnegative(),
+  /** Ids of the asks shown. */
+  asked: z.array(z.string()),
   /** Epoch ms. */
   expiresAt: z.number(),
 });
@@ -35,20 +37,26 @@ export function isOurState(state: unknown): state is string {
   return typeof state === "string" && state.startsWith(PREFIX);
 }
 
+/** Where a parked call stands: its id, the position after the last ask shown, and the ids of the asks shown. */
+export interface StatePointer {
+  callId: string;
+  seq: number;
+  asked: string[];
+}
+
 /** The state for a parked call. */
-export async function sealState(context: EdgeContext, request: StateRequest, callId: string, seq: number): Promise<string> {
+export async function sealState(context: EdgeContext, request: StateRequest, pointer: StatePointer): Promise<string> {
   const content: z.infer<typeof Sealed> = {
-    callId,
+    ...pointer,
     grant: context.grant,
     request: await digest(request),
-    seq,
     // Later than the parked call's own end, so that for a while the object can say that it waited too long.
     expiresAt: context.now() + CALL.inputTimeoutMs + CALL.expiredMs,
   };
   return PREFIX + (await context.seal(JSON.stringify(content)));
 }
 
-export type OpenedState = { ok: true; callId: string; seq: number } | { ok: false; why: "invalid" | "expired" };
+export type OpenedState = ({ ok: true } & StatePointer) | { ok: false; why: "invalid" | "expired" };
 
 /** The parked call a state points at. A changed, foreign or borrowed one is `invalid`, whatever is wrong with it. */
 export async function openState(context: EdgeContext, request: StateRequest, state: string): Promise<OpenedState> {
@@ -60,7 +68,7 @@ export async function openState(context: EdgeContext, request: StateRequest, sta
   }
   if (content.grant !== context.grant || content.request !== (await digest(request))) return { ok: false, why: "invalid" };
   if (content.expiresAt <= context.now()) return { ok: false, why: "expired" };
-  return { ok: true, callId: content.callId, seq: content.seq };
+  return { ok: true, callId: content.callId, seq: content.seq, asked: content.asked };
 }
 
 async function digest(request: StateRequest): Promise<string> {

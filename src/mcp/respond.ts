@@ -1,6 +1,6 @@
 /**
  * From a piece of work to an HTTP response: JSON when the answer comes first, an event stream when a notification
- * does or a second has passed; never a stream to a client that takes JSON only. Until the stream is committed every
+ * does, a second has passed or the answer comes in pieces; never a stream to a client that takes JSON only. Until the stream is committed every
  * status is still possible.
  */
 import { failureToRpcError, RPC } from "../errors.ts";
@@ -41,6 +41,10 @@ export function answerResponse(answer: Answer): Response {
   });
 }
 
+function isInPieces(answer: Answer): boolean {
+  return answer.http === undefined && answer.body !== null && typeof answer.body !== "string";
+}
+
 class Responder {
   readonly #options: RespondOptions;
   readonly #commitment = Promise.withResolvers<"commit">();
@@ -64,7 +68,8 @@ class Responder {
     const timer = setTimeout(() => this.#commitment.resolve("commit"), EDGE.commitAfterMs);
     const first = await Promise.race([answer, this.#commitment.promise]);
     clearTimeout(timer);
-    return first === "commit" ? this.#streamed(answer) : this.#json(first);
+    // A stream can say that an answer broke off; the body of a JSON answer would just end, as if it were whole.
+    return first === "commit" || isInPieces(first) ? this.#streamed(answer) : this.#json(first);
   }
 
   async #emit(json: string): Promise<boolean> {

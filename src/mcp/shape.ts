@@ -9,6 +9,8 @@ export interface Shape {
   method: string;
   target: string | undefined;
   rule: MethodRule;
+  /** The caller's session is at the stateless revision: its results carry that revision's members. */
+  isModernSession?: boolean;
   /** What a modern caller declared with this request; a legacy caller's come with its session. */
   capabilities: JsonObject;
 }

@@ -138,6 +138,12 @@ export class EventStream {
     });
   }
 
+  /** Breaks the stream off; what waits to be written is dropped. */
+  async abort(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#body.abort();
+  }
+
   /** Ends the stream. */
   async close(): Promise<void> {
     clearInterval(this.#timer);

@@ -7,10 +7,13 @@ import { tell } from "./tunnel-access.ts";
 
 /** A run that sends the call with its first step. */
 export function startRun(context: EdgeContext, request: CallRequest): CallRun {
-  return new CallRun(context.access, context.grant, request.callId, (tunnel) => {
+  const run = new CallRun(context.access, context.grant, request.callId, (tunnel) => {
     const delivered = context.delivered.take(context.deviceId);
     return tunnel.call(delivered.length === 0 ? request : { ...request, delivered });
   });
+  const { method, target, client } = request;
+  run.asked = { method, ...(target === undefined ? {} : { target }), ...(client === undefined ? {} : { client }) };
+  return run;
 }
 
 /** The outcome of a call is written, or nobody waits for it any more: there is no resume, so nobody will ask again. */

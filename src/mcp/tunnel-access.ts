@@ -3,6 +3,8 @@
  * means. A stub that lost its object stays broken, so every further try takes a fresh one.
  */
 import type { DeviceTunnelRpc, Refusal, Reply } from "../../durable/rpc.ts";
+import type { ListenFacts } from "../tunnel/notices.ts";
+import type { ListenReply } from "./listen-socket.ts";
 
 /** The calls of `DeviceTunnelRpc` that serve callers; a device that never connected is served by a stand-in. */
 export type EdgeTunnel = Pick<
@@ -11,6 +13,7 @@ export type EdgeTunnel = Pick<
   | "attach"
   | "resume"
   | "cancel"
+  | "detach"
   | "delivered"
   | "describe"
   | "openSession"
@@ -26,6 +29,8 @@ export interface TunnelAccess {
   tunnel: EdgeTunnel;
   /** A stub that has not seen a failure. */
   fresh(): Promise<EdgeTunnel>;
+  /** Opens a listener's socket, each time on a stub that has not seen a failure. */
+  listen(facts: ListenFacts): Promise<ListenReply>;
   /** Waits `ms`. */
   pause(ms: number): Promise<void>;
   /** Writes an unexpected error to the log. */

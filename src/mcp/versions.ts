@@ -29,12 +29,16 @@ export function isModernVersion(version: string): boolean {
   return version === MODERN_VERSION;
 }
 
+/** What a session speaks: a handshake revision, or the stateless one where a device's switch allows it. */
+export type SessionVersion = LegacyVersion | typeof MODERN_VERSION;
+
 /** The revision an `initialize` is answered with: the one asked for, else the newest with a handshake. */
-export function negotiate(requested: string): LegacyVersion {
+export function negotiate(requested: string, allowsModern = false): SessionVersion {
+  if (allowsModern && requested === MODERN_VERSION) return requested;
   return isLegacyVersion(requested) ? requested : LATEST_LEGACY;
 }
 
-/** True when a legacy revision knows URL elicitation and its `elicitationId` (2025-11-25, Elicitation). */
+/** True when a session's revision knows URL elicitation and its `elicitationId` (2025-11-25, Elicitation). */
 export function hasUrlElicitation(version: string): boolean {
-  return version === "2025-11-25";
+  return version === "2025-11-25" || isModernVersion(version);
 }

@@ -19,7 +19,8 @@ const EXTENSION_METHODS: ReadonlySet<string> = new Set();
 
 /** Decides one request. A list is always allowed: its items are filtered instead. */
 export function decide(rights: Rights, request: AccessRequest): Decision {
-  const known = METHOD_KINDS[request.method];
+  // A wire string is looked up, so names such as "constructor" must find nothing.
+  const known = Object.hasOwn(METHOD_KINDS, request.method) ? METHOD_KINDS[request.method] : undefined;
   if (known !== undefined) {
     return known.list ? "allowed" : access(rights, known.kind, [request.target ?? ""]);
   }

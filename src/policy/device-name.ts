@@ -12,3 +12,14 @@ export const DeviceName = z
 export function isDeviceName(text: string): boolean {
   return DeviceName.safeParse(text).success;
 }
+
+/** What a device is called: its name, and those of before a rename with the epoch ms until which they count. */
+export interface DeviceNames {
+  name: string;
+  formerNames: readonly { name: string; until: number }[];
+}
+
+/** Whether a device is meant by a name at `now` (epoch ms). */
+export function isNameOf(device: DeviceNames, name: string, now: number): boolean {
+  return device.name === name || device.formerNames.some((former) => former.name === name && former.until > now);
+}

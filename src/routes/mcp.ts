@@ -10,9 +10,12 @@ import { log } from "../log.ts";
 import type { EdgeContext } from "../mcp/context.ts";
 import { DeliveredIds } from "../mcp/delivered.ts";
 import { handleMcp, refuseEarly } from "../mcp/edge.ts";
-import { acceptsEventStream, type McpHeaders, readMcpHeaders } from "../mcp/headers.ts";
+import { acceptsEventStream, readMcpHeaders, type RequestHeaders } from "../mcp/headers.ts";
 import { neverConnected } from "../mcp/never-connected.ts";
 import type { EdgeTunnel, TunnelAccess } from "../mcp/tunnel-access.ts";
+import { isNameOf } from "../policy/device-name.ts";
+import type { DeviceSettings } from "../policy/device-settings.ts";
+import { listenAt } from "./listen-upgrade.ts";
 
 const delivered = new DeliveredIds();
 
@@ -31,22 +34,28 @@ async function answer(c: Context<AppEnv>): Promise<Response> {
   const found = await deviceStub(c.env, caller.deviceId);
   // A removed device is answered like a token for another one.
   if (found === null) return unauthorised(c);
+  const names = found.born ? found.names : found.device;
+  // A former name whose time is over opens nothing any more.
+  if (!isNameOf(names, c.req.param("device") ?? "", Date.now())) return unauthorised(c);
   // No object has a copy of the grants yet, so the record decides.
   if (!found.born && !(await isGrantOfRecord(c.env, caller.deviceId, caller.grant))) return unauthorised(c);
   const tunnel: EdgeTunnel = found.born ? found.stub : neverConnected(found.device.name);
-  return handleMcp(contextOf(c, headers, caller, { tunnel, isBorn: found.born }));
+  return handleMcp(
+    contextOf(c, headers, caller, { tunnel, isBorn: found.born, settings: found.born ? found.settings : found.device.settings }),
+  );
 }
 
 function contextOf(
   c: Context<AppEnv>,
-  headers: McpHeaders,
+  headers: RequestHeaders,
   { grant, deviceId }: { grant: string; deviceId: string },
-  { tunnel, isBorn }: { tunnel: EdgeTunnel; isBorn: boolean },
+  { tunnel, isBorn, settings }: { tunnel: EdgeTunnel; isBorn: boolean; settings: DeviceSettings },
 ): EdgeContext {
   const { rootKey, runtime } = configOf(c.env);
   const access: TunnelAccess = {
     tunnel,
     fresh: async () => (isBorn ? c.env.TUNNEL.getByName(deviceId) : tunnel),
+    listen: (facts) => listenAt(c.env, deviceId, facts),
     pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     report: (error) => log("error", "mcp.object-failed", { id: c.get("requestId"), deviceId, error }),
   };
@@ -59,7 +68,7 @@ function contextOf(
     isBorn,
     canStream: acceptsEventStream(c.req.raw.headers.get("accept")),
     keepAliveMs: runtime === "embedded" ? EDGE.embeddedKeepAliveMs : EDGE.keepAliveMs,
-    switches: {},
+    switches: settings,
     delivered,
     waitUntil: (work) => c.executionCtx.waitUntil(work),
     seal: (text) => seal(rootKey, "request-state", deviceId, text),

@@ -5,6 +5,7 @@
  */
 import { TUNNEL } from "../limits.ts";
 import { AGENT_FRAME_TYPES, AgentFrame, RELAY_FRAME_TYPES, RelayFrame } from "./frames.ts";
+import { isHotAgentFrame, isHotRelayFrame } from "./hot-frames.ts";
 
 export type Payload = string | Uint8Array;
 export interface Message<F> {
@@ -52,6 +53,7 @@ export function split(message: string | Uint8Array): { header: string; payload: 
 function decode<F>(
   message: string | Uint8Array,
   known: ReadonlySet<string>,
+  isHot: (value: Readonly<Record<string, unknown>>) => boolean,
   parse: (value: unknown) => { success: true; data: F } | { success: false; error: { issues: { path: PropertyKey[]; message: string }[] } },
 ): Decoded<F> {
   const parts = split(message);
@@ -62,6 +64,8 @@ function decode<F>(
   } catch {
     return { ok: false, problem: "header is not JSON" };
   }
+  // SAFETY: the guard says exactly what the frame's schema says.
+  if (isRecord(value) && isHot(value)) return { ok: true, frame: value as F, payload: parts.payload };
   const type = isRecord(value) ? value["type"] : undefined;
   if (typeof type !== "string") return { ok: false, problem: "header has no type" };
   if (!known.has(type)) {
@@ -79,12 +83,12 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 /** Reads a message of an agent. `frame: null` is an unknown type marked optional: ignore it. */
 export function decodeAgentMessage(message: string | Uint8Array): Decoded<AgentFrame> {
-  return decode(message, AGENT_FRAME_TYPES, (value) => AgentFrame.safeParse(value));
+  return decode(message, AGENT_FRAME_TYPES, isHotAgentFrame, (value) => AgentFrame.safeParse(value));
 }
 
 /** Reads a message of a relay. `frame: null` is an unknown type marked optional: ignore it. */
 export function decodeRelayMessage(message: string | Uint8Array): Decoded<RelayFrame> {
-  return decode(message, RELAY_FRAME_TYPES, (value) => RelayFrame.safeParse(value));
+  return decode(message, RELAY_FRAME_TYPES, isHotRelayFrame, (value) => RelayFrame.safeParse(value));
 }
 
 /** Bytes of a payload on the wire. */

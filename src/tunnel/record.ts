@@ -5,6 +5,8 @@
 import { TUNNEL } from "../limits.ts";
 
 const LENGTH_BYTES = 4;
+/** Bytes asked for when nothing is known of what comes: events are small. */
+const SMALL_READ_BYTES = 4096;
 const encoder = new TextEncoder();
 
 /** The stream ended inside a record, or announced one over the bound: what follows cannot be trusted. */
@@ -21,15 +23,38 @@ export function writeRecord(message: string | Uint8Array): Uint8Array {
   return record;
 }
 
+interface Reader {
+  /** The next bytes; `wanted` more complete what is being read. */
+  read(wanted: number): Promise<{ done: boolean; value?: Uint8Array | undefined }>;
+  cancel(reason?: unknown): Promise<void>;
+}
+
+/**
+ * A byte stream hands out 4 KiB at a time unless the reader brings a larger buffer, and each piece costs a turn: a
+ * chunk is then sixty of them. Streams of other kinds hand out what they were given.
+ */
+function openReader(stream: ReadableStream<Uint8Array>): Reader {
+  try {
+    const reader = stream.getReader({ mode: "byob" });
+    return {
+      read: async (wanted) => await reader.read(new Uint8Array(Math.max(SMALL_READ_BYTES, wanted))),
+      cancel: async (reason) => await reader.cancel(reason),
+    };
+  } catch {
+    const reader = stream.getReader();
+    return { read: async () => await reader.read(), cancel: async (reason) => await reader.cancel(reason) };
+  }
+}
+
 /** Reads records one at a time; nothing is read ahead, so that a slow consumer holds back the producer. */
 export class RecordReader {
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #reader: Reader;
   readonly #maxBytes: number;
   #parts: Uint8Array[] = [];
   #held = 0;
 
   constructor(stream: ReadableStream<Uint8Array>, maxBytes: number) {
-    this.#reader = stream.getReader();
+    this.#reader = openReader(stream);
     this.#maxBytes = maxBytes;
   }
 
@@ -63,12 +88,13 @@ export class RecordReader {
 
   async #take(size: number, mayEnd: boolean): Promise<Uint8Array | null> {
     while (this.#held < size) {
-      const { done, value } = await this.#reader.read();
-      if (!done) {
+      const { done, value } = await this.#reader.read(size - this.#held);
+      if (value !== undefined && value.length > 0) {
         this.#parts.push(value);
         this.#held += value.length;
         continue;
       }
+      if (!done) continue;
       if (mayEnd && this.#held === 0) return null;
       throw new RecordError("stream ended inside a record");
     }

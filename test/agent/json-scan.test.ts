@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { lastMember, parseValue, scanElements, scanMembers, ScanError, skipValue, valueOf } from "../../src/agent/upstreams/json-scan.ts";
+import { lastMember, parseValue, scanElements, scanMembers, ScanError, skipValue, valueOf } from "../../src/tunnel/json-scan.ts";
 import { canonicalResult, withoutMembers } from "../../src/agent/upstreams/result.ts";
 import { UPSTREAM } from "../../src/limits.ts";
 

@@ -1,8 +1,11 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { UPSTREAM } from "../../src/limits.ts";
 import { payloadText } from "../../src/tunnel/codec.ts";
 import { legacyClient } from "../support/fake-relay.ts";
-import { connected, fixture, script } from "./harness.ts";
+import { eventually } from "../support/processes.ts";
+import { connected, fixture, script, stateDir } from "./harness.ts";
 import { rawServer } from "./raw-server.ts";
 
 const T = { method: "tools/call", target: "t" } as const;
@@ -121,15 +124,15 @@ describe("resource subscriptions", () => {
       reply(m.id, text(JSON.stringify(seen.filter((s) => s.method?.includes("subscribe")).map((s) => [s.method, s.params.uri]))));
     });`);
 
-  test("are counted by resource, asked for once, and updates come only for what is wanted", async () => {
+  test("are asked for once however often the relay repeats itself, and updates come only for what is wanted", async () => {
     const { agent } = await connected([script(code, { isolation: "shared" })]);
     const change = async (method: string) => (await agent.outcome(agent.call({ method, target: "u:1" }))).frame;
     expect(await change("resources/subscribe")).toMatchObject({ type: "result" });
     expect(await change("resources/subscribe")).toMatchObject({ type: "result" });
-    expect(await change("resources/unsubscribe")).toMatchObject({ type: "result" });
     const first = await agent.outcome(agent.call(T));
     expect(JSON.parse(textIn(first.payload))).toEqual([["resources/subscribe", "u:1"]]);
     expect((await agent.next("changed")).frame).toMatchObject({ what: "resource", uri: "u:1" });
+    await change("resources/unsubscribe");
     await change("resources/unsubscribe");
     const second = await agent.outcome(agent.call(T));
     expect(JSON.parse(textIn(second.payload))).toEqual([
@@ -155,5 +158,69 @@ describe("resource subscriptions", () => {
     const { payload } = await agent.outcome(agent.call(T));
     expect(JSON.parse(textIn(payload))).toEqual({ resourceSubscriptions: ["u:1"] });
     expect((await agent.next("changed")).frame).toMatchObject({ what: "resource", uri: "u:1" });
+  });
+
+  test("that a modern server ends are opened again", async () => {
+    const modern = rawServer(`
+      isModern(); server.capabilities = { tools: {}, resources: { subscribe: true } };
+      on("resources/list", (m) => reply(m.id, { resultType: "complete", resources: [], ttlMs: 0, cacheScope: "private" }));
+      on("resources/templates/list", (m) => reply(m.id, { resultType: "complete", resourceTemplates: [], ttlMs: 0, cacheScope: "private" }));
+      const listens = [];
+      const meta = (m) => ({ _meta: { "io.modelcontextprotocol/subscriptionId": m.id } });
+      on("subscriptions/listen", (m) => {
+        listens.push(m.params.notifications);
+        send({ method: "notifications/subscriptions/acknowledged", params: { notifications: m.params.notifications, ...meta(m) } });
+        if (listens.length === 1) reply(m.id, { resultType: "complete", ...meta(m) });
+      });
+      tool((m) => reply(m.id, { resultType: "complete", ...text(JSON.stringify(listens)) }));`);
+    const { agent } = await connected([script(modern)]);
+    await agent.outcome(agent.call({ method: "resources/subscribe", target: "u:1" }));
+    const wanted = { resourceSubscriptions: ["u:1"] };
+    await eventually("a second stream", async () => {
+      const { payload } = await agent.outcome(agent.call(T));
+      return (JSON.parse(textIn(payload)) as unknown[]).length > 1;
+    });
+    const { payload } = await agent.outcome(agent.call(T));
+    expect(JSON.parse(textIn(payload))).toEqual([wanted, wanted]);
+  });
+
+  test("of an upstream that refuses are not kept", async () => {
+    const { agent } = await connected([
+      script(
+        rawServer(`server.capabilities = { tools: {}, resources: { subscribe: true } }; tool((m) => {
+        send({ method: "notifications/resources/updated", params: { uri: "u:1" } }); reply(m.id, text("ok")); });`),
+        { isolation: "shared" },
+      ),
+    ]);
+    expect((await agent.outcome(agent.call({ method: "resources/subscribe", target: "u:1" }))).frame).toMatchObject({ code: -32601 });
+    await agent.outcome(agent.call(T));
+    expect(agent.messages.filter(({ frame }) => frame.type === "changed")).toEqual([]);
+  });
+
+  test("bring what was updated while no link was there, on the next one", async () => {
+    const dir = stateDir();
+    const [go, gone] = [join(dir, "go"), join(dir, "gone")];
+    const watching = rawServer(`
+      import { existsSync, writeFileSync } from "node:fs";
+      server.capabilities = { tools: {}, resources: { subscribe: true } };
+      on("resources/subscribe", (m) => {
+        reply(m.id, {});
+        const timer = setInterval(() => {
+          if (!existsSync(${JSON.stringify(go)})) return;
+          clearInterval(timer);
+          send({ method: "notifications/resources/updated", params: { uri: "u:1/part" } });
+          process.stdout.write("", () => writeFileSync(${JSON.stringify(gone)}, ""));
+        }, 5);
+      });`);
+    const { relay, agent } = await connected([script(watching, { isolation: "shared" })]);
+    await agent.outcome(agent.call({ method: "resources/subscribe", target: "u:1" }));
+    relay.options = { refuse: 503 };
+    agent.cut();
+    await relay.dialled(2);
+    writeFileSync(go, "");
+    await eventually("the update", () => existsSync(gone));
+    relay.options = {};
+    const { agent: again } = await relay.agent();
+    expect((await again.next("changed")).frame).toMatchObject({ what: "resource", uri: "u:1/part" });
   });
 });

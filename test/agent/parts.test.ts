@@ -12,7 +12,7 @@ import { headerValue, paramHeaders, rulesByTool } from "../../src/agent/upstream
 import { InFlight, inputCapabilities, Turns, type Running } from "../../src/agent/upstreams/in-flight.ts";
 import { buildParams, checkParams, ParamsError } from "../../src/agent/upstreams/params.ts";
 import { instanceKey } from "../../src/agent/upstreams/pool.ts";
-import { BACKOFF, CATALOGUE, EDGE, JOURNAL } from "../../src/limits.ts";
+import { AGENT, BACKOFF, CATALOGUE, EDGE, JOURNAL } from "../../src/limits.ts";
 import { newCallId } from "../../src/tunnel/frames.ts";
 import { callFrame, legacyClient } from "../support/fake-relay.ts";
 import { stateDir } from "./harness.ts";
@@ -115,8 +115,46 @@ describe("the journal", () => {
     expect(second.get(newCallId())).toBeUndefined();
     expect(second.isComplete).toBe(true);
     expect(new Journal(dir, () => now, "other boot").isComplete).toBe(false);
+    // One that has not ended may still run, or be asked for, after ten minutes; one that has may not.
     now += JOURNAL.keepMs + 1;
+    const later = new Journal(dir, () => now, "other boot");
+    expect(later.get(begun)).toMatchObject({ isEnded: false, isEarlier: true });
+    expect(later.get(ended)).toBeUndefined();
+    now += JOURNAL.begunMs;
     expect(new Journal(dir, () => now, "other boot").get(begun)).toBeUndefined();
+  });
+
+  test("never forgets a call that runs because of many short ones, and the next process knows what was lost", () => {
+    const dir = stateDir();
+    let now = 1_000_000;
+    const first = new Journal(dir, () => now, "boot");
+    const [long, early] = [newCallId(), newCallId()];
+    first.begin(long);
+    first.begin(early);
+    first.end(early);
+    for (let i = 0; i < JOURNAL.entries * 8; i += 1) {
+      const id = newCallId();
+      first.begin(id);
+      first.end(id);
+    }
+    expect(first.get(long)).toMatchObject({ isEnded: false });
+    expect(first.get(early)).toBeUndefined();
+    // Killed, and started again: what was pushed out is in no file any more, so nothing may be claimed of it.
+    const second = new Journal(dir, () => now, "boot");
+    expect(second.get(long)).toMatchObject({ isEnded: false, isEarlier: true });
+    expect(second.get(early)).toBeUndefined();
+    expect(second.isComplete).toBe(false);
+    expect(new Journal(dir, () => now, "boot").isComplete).toBe(false);
+    now += JOURNAL.keepMs + 1;
+    expect(second.isComplete).toBe(true);
+    expect(new Journal(dir, () => now, "boot").isComplete).toBe(true);
+  });
+
+  test("knows after a power cut that lines may be missing, also in the process after the next", () => {
+    const dir = stateDir();
+    new Journal(dir, Date.now, "boot 1").begin(newCallId());
+    expect(new Journal(dir, Date.now, "boot 2").isComplete).toBe(false);
+    expect(new Journal(dir, Date.now, "boot 2").isComplete).toBe(false);
   });
 
   test("survives garbage, stays bounded, and says when an id was pushed out", () => {
@@ -126,6 +164,7 @@ describe("the journal", () => {
     expect(journal.isComplete).toBe(true);
     const first = newCallId();
     journal.begin(first);
+    journal.end(first);
     for (let i = 0; i < JOURNAL.entries * 8; i += 1) {
       const id = newCallId();
       journal.begin(id);
@@ -264,8 +303,8 @@ describe("the inbox", () => {
   test("puts chunks together in order only, within its bounds", () => {
     const inbox = new Inbox();
     const frame = callFrame({ method: "tools/list", bytes: 5 });
-    expect(inbox.open(frame, 5)).toBe(true);
-    expect(inbox.chunk(frame.callId, 0, Buffer.from("abc"))).toEqual({ kind: "more" });
+    expect(inbox.open(frame, 5)).toBe(5);
+    expect(inbox.chunk(frame.callId, 0, Buffer.from("abc"))).toEqual({ kind: "more", credit: 0 });
     expect(inbox.chunk(frame.callId, 3, Buffer.from("de"))).toMatchObject({ kind: "whole", payload: Buffer.from("abcde") });
     expect(inbox.chunk(frame.callId, 5, Buffer.from("f"))).toBeNull();
     for (const [offset, piece] of [
@@ -276,10 +315,26 @@ describe("the inbox", () => {
       inbox.open(frame, 5);
       expect(inbox.chunk(frame.callId, offset, Buffer.from(piece))).toMatchObject({ kind: "broken" });
     }
-    expect(inbox.open(callFrame({ method: "x", bytes: EDGE.maxRequestBytes + 1 }), EDGE.maxRequestBytes + 1)).toBe(false);
+    expect(inbox.open(callFrame({ method: "x", bytes: EDGE.maxRequestBytes + 1 }), EDGE.maxRequestBytes + 1)).toBe(0);
     const opened = Array.from({ length: 5 }, () =>
       inbox.open(callFrame({ method: "x", bytes: EDGE.maxRequestBytes }), EDGE.maxRequestBytes),
     );
-    expect(opened).toEqual([true, true, true, true, false]);
+    const { requestWindowBytes: window } = AGENT;
+    expect(opened).toEqual([window, window, window, window, 0]);
+  });
+
+  test("gives credit in windows: never more on the way, and all of it in the end", () => {
+    const inbox = new Inbox();
+    const size = 3 * AGENT.requestWindowBytes + 17;
+    const frame = callFrame({ method: "x", bytes: size });
+    let granted = inbox.open(frame, size);
+    const piece = Buffer.alloc(10_000);
+    for (let at = 0; at < size; at += piece.length) {
+      expect(granted - at).toBeLessThanOrEqual(AGENT.requestWindowBytes);
+      expect(granted).toBeGreaterThanOrEqual(Math.min(size, at + piece.length));
+      const arrival = inbox.chunk(frame.callId, at, piece.subarray(0, size - at));
+      if (arrival?.kind === "more") granted += arrival.credit;
+    }
+    expect(granted).toBe(size);
   });
 });

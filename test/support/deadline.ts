@@ -9,6 +9,6 @@ export async function within<T>(ms: number, what: string, promise: Promise<T>): 
   try {
     return await Promise.race([promise, late]);
   } finally {
-    clearTimeout(timer);
+    if (timer !== undefined) clearTimeout(timer);
   }
 }

@@ -6,6 +6,8 @@ import { DeliveredIds } from "../../src/mcp/delivered.ts";
 import { handleMcp, refuseEarly } from "../../src/mcp/edge.ts";
 import { acceptsEventStream, readMcpHeaders } from "../../src/mcp/headers.ts";
 import type { EdgeTunnel } from "../../src/mcp/tunnel-access.ts";
+import type { ListenReply } from "../../src/mcp/listen-socket.ts";
+import type { ListenFacts } from "../../src/tunnel/notices.ts";
 import { FakeTunnel } from "./fake-tunnel.ts";
 
 const ROOT_KEY = "A".repeat(43);
@@ -68,6 +70,8 @@ export class EdgeHarness {
   now = 1_000_000;
   /** Waits of the edge's own: over at once unless a test holds them. */
   pause: () => Promise<void> = async () => undefined;
+  /** Opens listeners; a test says how. */
+  listen: (facts: ListenFacts) => Promise<ListenReply> = () => Promise.reject(new Error("nobody listens in this test"));
   readonly reported: unknown[] = [];
   readonly #background: Promise<unknown>[] = [];
 
@@ -108,6 +112,7 @@ export class EdgeHarness {
       access: {
         tunnel: this.tunnel,
         fresh: async () => this.fresh,
+        listen: (facts) => this.listen(facts),
         pause: () => this.pause(),
         report: (error) => this.reported.push(error),
       },

@@ -53,13 +53,16 @@ export function inSteps(
 export class FakeTunnel implements EdgeTunnel {
   readonly calls: CallRequest[] = [];
   readonly attached: { callId: string; seq: number; offset: number }[] = [];
-  readonly resumed: { callId: string; answers: Record<string, string> }[] = [];
+  readonly resumed: { callId: string; answers: Record<string, string>; asked: readonly string[] | undefined }[] = [];
   readonly cancelled: { callId: string; reason: CancelReason }[] = [];
+  readonly detached: string[] = [];
   readonly deliveredIds: string[] = [];
   readonly levels: { session: string; level: string }[] = [];
   readonly cancelledInSession: { session: string; requestId: string }[] = [];
   readonly answered: { session: string; askKey: string; kind: string; payload: string }[] = [];
   readonly sessions = new Map<string, SessionInit & { grant: string }>();
+  /** Every session has been idle for as long as one may be. */
+  isIdle = false;
   view: DeviceView = {
     online: true,
     known: true,
@@ -91,14 +94,18 @@ export class FakeTunnel implements EdgeTunnel {
     return this.onAttach(callId, seq, offset);
   }
 
-  async resume(_grant: string, callId: string, answers: Record<string, string>): Promise<CallReply> {
-    this.resumed.push({ callId, answers });
+  async resume(_grant: string, callId: string, answers: Record<string, string>, asked?: readonly string[]): Promise<CallReply> {
+    this.resumed.push({ callId, answers, asked });
     return this.onResume(callId, answers);
   }
 
   async cancel(callId: string, reason: CancelReason): Promise<void> {
     this.cancelled.push({ callId, reason });
     this.onCancel(callId);
+  }
+
+  async detach(callId: string): Promise<void> {
+    this.detached.push(callId);
   }
 
   async delivered(callId: string): Promise<void> {
@@ -152,7 +159,8 @@ export class FakeTunnel implements EdgeTunnel {
 
   #session(grant: string, use: SessionUse): Awaited<ReturnType<DeviceTunnelRpc["useSession"]>> {
     const found = this.sessions.get(use.id);
-    if (found === undefined || found.grant !== grant) return { ok: false, refusal: { kind: "session", why: "unknown" } };
+    const isOver = this.isIdle && use.strict === true;
+    if (found === undefined || found.grant !== grant || isOver) return { ok: false, refusal: { kind: "session", why: "unknown" } };
     if (use.headerVersion !== undefined && use.headerVersion !== found.version) {
       return { ok: false, refusal: { kind: "session", why: "version" } };
     }

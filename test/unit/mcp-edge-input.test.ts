@@ -58,8 +58,14 @@ test("modern: asks pending together become one input_required with a state; the 
   expect(second.json).toMatchObject({ id: 42, result: { resultType: "complete" } });
   expect(edge.tunnel.calls).toHaveLength(1);
   expect(edge.tunnel.resumed).toEqual([
-    { callId: edge.tunnel.calls[0]?.callId, answers: { k1: '{"action":"accept","content":{}}', k3: '{"roots":[]}' } },
+    {
+      callId: edge.tunnel.calls[0]?.callId,
+      answers: { k1: '{"action":"accept","content":{}}', k3: '{"roots":[]}' },
+      asked: ["k1", "k2", "k3"],
+    },
   ]);
+  // The object knows at once that nobody reads, so that the call is parked and not counted as in flight.
+  expect(edge.tunnel.detached).toEqual([edge.tunnel.calls[0]?.callId]);
 });
 
 test("a retry that leaves something open is asked again, with a state that works", async () => {

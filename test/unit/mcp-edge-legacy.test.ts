@@ -40,7 +40,7 @@ test.each(["2025-11-25", "2025-06-18", "2025-03-26"])(
       id: 0,
       result: {
         protocolVersion: version,
-        capabilities: { tools: {}, resources: {} },
+        capabilities: { tools: { listChanged: true }, resources: { subscribe: true } },
         serverInfo: { name: "kitchen-pi", version: "4.2.0" },
         instructions: "Controls one house.",
       },

@@ -184,7 +184,7 @@ test("R45, R46: discover has versions, capabilities, cache hints and the server'
     result: {
       resultType: "complete",
       supportedVersions: ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"],
-      capabilities: { tools: {}, resources: {} },
+      capabilities: { tools: { listChanged: true }, resources: { subscribe: true } },
       instructions: "Controls one house.",
       ttlMs: 60_000,
       cacheScope: "private",

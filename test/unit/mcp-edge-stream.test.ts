@@ -198,12 +198,18 @@ test("nothing is delivered to a legacy caller that cancelled; one whose call som
   expect((await edge.exchange(legacyCall())).json).toMatchObject({ id: 9, error: { code: 1009 } });
 });
 
+/** A request of a client that is never given a stream. */
+function jsonOnly() {
+  const sent = modern("tools/call", CALL);
+  return { ...sent, headers: { ...sent.headers, accept: "application/json" } };
+}
+
 const bytes = (text: string) => new TextEncoder().encode(text);
 function chunk(callId: string, offset: number, content: Uint8Array) {
   return message({ type: "chunk", stream: callId, offset }, content);
 }
 
-test("a result in chunks flows on as JSON, or as one line of SSE", async () => {
+test("a result in chunks flows on as JSON to who takes only that, else as one line of SSE", async () => {
   const edge = new EdgeHarness();
   const payload = bytes('{"content":[{"type":"text",\n"text":"zürich"}]}');
   const steps = (callId: string) => [
@@ -213,23 +219,28 @@ test("a result in chunks flows on as JSON, or as one line of SSE", async () => {
     chunk(callId, 37, payload.subarray(37)),
   ];
   edge.tunnel.onCall = ({ callId }) => inSteps(steps(callId));
-  const plain = await edge.exchange(modern("tools/call", CALL));
+  const plain = await edge.exchange(jsonOnly());
   const expected = { id: "a7", result: { resultType: "complete", content: [{ type: "text", text: "zürich" }] } };
   expect([plain.headers.get("content-type"), plain.json]).toMatchObject(["application/json", expected]);
   edge.tunnel.onCall = ({ callId }) => inSteps([progress(callId, 1, { progress: 1 }), ...steps(callId)]);
   const stream = await edge.exchange(withMeta({ progressToken: 1 }));
   expect(methods(stream.events)).toEqual(["notifications/progress", "answer"]);
   expect(stream.events[1]).toMatchObject(expected);
+  edge.tunnel.onCall = ({ callId }) => inSteps(steps(callId));
+  const quick = await edge.exchange(modern("tools/call", CALL));
+  expect([quick.headers.get("content-type"), quick.events]).toMatchObject(["text/event-stream", [expected]]);
   await edge.settled();
-  expect(edge.tunnel.deliveredIds).toHaveLength(2);
+  expect(edge.tunnel.deliveredIds).toHaveLength(3);
 });
 
-test("a chunked result that breaks off for good ends the JSON body with an error, and the stream with a JSON-RPC error", async () => {
+test("a chunked result that breaks off for good ends the JSON body of who takes only that, else with a JSON-RPC error", async () => {
   const edge = new EdgeHarness();
   edge.tunnel.onCall = ({ callId }) => inSteps([resultMessage(callId, undefined, { bytes: 100 }), chunk(callId, 0, bytes('{"a":')), null]);
   edge.tunnel.onAttach = () => ({ ok: false, refusal: { kind: "failure", failure: { reason: "agent_restarted", outcome: "unknown" } } });
-  const response = await edge.send(modern("tools/call", CALL));
+  const response = await edge.send(jsonOnly());
   await expect(response.text()).rejects.toThrow();
+  const quick = await edge.exchange(modern("tools/call", CALL));
+  expect(quick.events.at(-1)).toMatchObject({ id: "a7", error: { code: 1004, data: { outcome: "unknown" } } });
   edge.tunnel.onCall = ({ callId }) =>
     inSteps([
       progress(callId, 1, { progress: 1 }),
@@ -239,6 +250,30 @@ test("a chunked result that breaks off for good ends the JSON body with an error
     ]);
   const { events } = await edge.exchange(withMeta({ progressToken: 1 }));
   expect(events.at(-1)).toMatchObject({ id: "a7", error: { code: 1004, data: { outcome: "unknown" } } });
+  await edge.settled();
+});
+
+test("a call that has told progress, or begun its result, is never said to be not started", async () => {
+  const edge = new EdgeHarness();
+  const never: AgentFrame = {
+    type: "error",
+    callId: "c_1234567890123456789012",
+    seq: 2,
+    origin: "agent",
+    reason: "tunnel_lost",
+    outcome: "not_started",
+    message: "The call did not reach the device.",
+  };
+  const expected = { id: "a7", error: { code: 1003, data: { outcome: "unknown" } } };
+  edge.tunnel.onAttach = () => whole(message(never));
+  edge.tunnel.onCall = ({ callId }) => inSteps([progress(callId, 1, { progress: 1 }), null]);
+  expect((await edge.exchange(withMeta({ progressToken: 1 }))).events.at(-1)).toMatchObject(expected);
+  edge.tunnel.onCall = ({ callId }) => inSteps([resultMessage(callId, undefined, { bytes: 100 }), chunk(callId, 0, bytes('{"a":')), null]);
+  expect((await edge.exchange(modern("tools/call", CALL))).events.at(-1)).toMatchObject(expected);
+  edge.tunnel.onCall = () => {
+    throw new Error("reset");
+  };
+  expect((await edge.exchange(modern("tools/call", CALL))).json).toMatchObject({ error: { code: 1003, data: { outcome: "not_started" } } });
   await edge.settled();
 });
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { classifyRequest } from "../../src/mcp/classify.ts";
 import { acceptsEventStream, isJsonContent } from "../../src/mcp/headers.ts";
 import { readBody, type RpcRequest } from "../../src/mcp/json-rpc.ts";
-import { scanJson } from "../../src/mcp/json-scan.ts";
+import { sourceTexts } from "../../src/mcp/source-texts.ts";
 import { canonicalJson } from "../../src/mcp/request-state.ts";
 import { oneLine, oneLineBytes, spliceBytes, spliceText } from "../../src/mcp/splice.ts";
 import { encodeEvent } from "../../src/mcp/sse.ts";
@@ -89,7 +89,7 @@ test("the scanner finds what JSON.parse reads, in any JSON, single or batch", ()
   );
   fc.assert(
     fc.property(fc.oneof(message, fc.array(message)), fc.constantFrom("", " ", "\n\t"), (value, blank) => {
-      const { messages } = scanJson(spaced(value, blank));
+      const messages = sourceTexts(spaced(value, blank)) ?? [];
       const all = Array.isArray(value) ? value : [value];
       expect(messages).toHaveLength(all.length);
       for (const [i, item] of all.entries()) {

@@ -88,14 +88,62 @@ describe("a call", () => {
     const size = new TextEncoder().encode(payload).length;
     expect(frame.bytes).toBe(size);
     const whole = new Uint8Array(size);
-    for (let at = 0; at < size;) {
-      const chunk = await agent.next("chunk");
-      expect(chunk.frame.offset).toBe(at);
-      whole.set(chunk.bytes, at);
-      at += chunk.bytes.length;
+    let at = 0;
+    // Nothing comes without credit, and never more than it.
+    await agent.settled();
+    expect(agent.seen("chunk")).toEqual([]);
+    for (const credit of [1, 5_000, 5_000, size - 10_001]) {
+      agent.send({ type: "credit", stream: request.callId, bytes: credit });
+      for (const until = at + credit; at < until;) {
+        const chunk = await agent.next("chunk");
+        expect(chunk.frame.offset).toBe(at);
+        whole.set(chunk.bytes, at);
+        at += chunk.bytes.length;
+        expect(at).toBeLessThanOrEqual(until);
+      }
+      await agent.settled();
+      expect(agent.seen("chunk")).toEqual([]);
     }
     expect(new TextDecoder().decode(whole)).toBe(payload);
     agent.answer(request.callId);
+    await accepted(reply);
+  });
+
+  it("holds large requests up to a bound for all calls together; beyond it they are refused, and small ones are not", async () => {
+    const { stub, agent, grant } = await onlineDevice();
+    const large = (bytes: number) => requestOf(grant.id, { payload: `{"arguments":{"text":"${"x".repeat(bytes)}"}}` });
+    const first = large(5 * 1024 * 1024);
+    const reply = stub.call(first);
+    await agent.next("call");
+    expect(await failure(stub.call(large(4 * 1024 * 1024)))).toMatchObject({ reason: "rate_limited", outcome: "not_started" });
+    const small = requestOf(grant.id);
+    const quick = stub.call(small);
+    agent.answer((await agent.next("call")).frame.callId);
+    await accepted(quick);
+    // Its acknowledgement makes room, as its end would.
+    agent.send({ type: "ack", callId: first.callId });
+    const second = large(4 * 1024 * 1024);
+    const next = stub.call(second);
+    expect((await agent.next("call")).frame.callId).toBe(second.callId);
+    for (const { callId } of [first, second]) agent.answer(callId);
+    await Promise.all([accepted(reply), accepted(next)]);
+  });
+
+  it("whose link breaks before the agent had all of it is sent again from its beginning", async () => {
+    const { stub, agent, grant, deviceId } = await onlineDevice();
+    const request = requestOf(grant.id, { payload: `{"arguments":{"text":"${"x".repeat(600_000)}"}}` });
+    const reply = stub.call(request);
+    await agent.next("call");
+    agent.send({ type: "credit", stream: request.callId, bytes: 200_000 });
+    await agent.next("chunk");
+    agent.socket.close(1000, "gone");
+    // The same run gets it again, from its beginning.
+    const { agent: second } = await FakeAgent.connect(deviceId);
+    const { frame } = await second.next("call");
+    expect(frame).toMatchObject({ callId: request.callId });
+    second.send({ type: "credit", stream: request.callId, bytes: frame.bytes ?? 0 });
+    expect((await second.next("chunk")).frame.offset).toBe(0);
+    second.answer(request.callId);
     await accepted(reply);
   });
 
@@ -132,6 +180,30 @@ describe("a call", () => {
     await agent.next("call");
     agent.answer(next.callId);
     await accepted(after);
+  });
+
+  it("that fails leaves the last good call as it was: only a result counts as the last good call", async () => {
+    const { stub, agent, grant } = await onlineDevice();
+    const fail = requestOf(grant.id);
+    const failed = stub.call(fail);
+    await agent.next("call");
+    agent.send({
+      type: "error",
+      callId: fail.callId,
+      seq: 1,
+      origin: "agent",
+      reason: "upstream_failed",
+      outcome: "unknown",
+      message: "m",
+    });
+    await failed;
+    expect((await statusOf(stub, agent)).lastCallAt).toBeNull();
+    const good = requestOf(grant.id);
+    const answered = stub.call(good);
+    await agent.next("call");
+    agent.answer(good.callId);
+    await accepted(answered);
+    expect((await statusOf(stub, agent)).lastCallAt).toBeGreaterThan(0);
   });
 
   it("is told as delivered, many in one frame", async () => {
@@ -178,8 +250,7 @@ describe("an agent's broken frame", () => {
     ],
     [
       "more bytes than its credit",
-      (agent, callId, credit) =>
-        agent.send({ type: "event", callId, seq: 2, method: "notifications/progress" }, "x".repeat(credit + 1)),
+      (agent, callId, credit) => agent.send({ type: "event", callId, seq: 2, method: "notifications/progress" }, "x".repeat(credit + 1)),
     ],
     [
       "an event after the outcome",
@@ -281,7 +352,7 @@ describe("admission", () => {
     await agent.settled();
     const payload = `{"arguments":{"room":"attic"}}`;
     expect(await refusal(stub.call(requestOf(grant.id, { payload, paramHeaders: { room: "cellar" } })))).toMatchObject({ kind: "header" });
-    expect(await refusal(stub.call(requestOf(grant.id, { payload })))).toMatchObject({ kind: "header" });
+    expect(await refusal(stub.call(requestOf(grant.id, { payload, paramHeaders: {} })))).toMatchObject({ kind: "header" });
     const good = requestOf(grant.id, { payload, paramHeaders: { room: "attic" } });
     const reply = stub.call(good);
     await agent.next("call");
@@ -389,7 +460,11 @@ describe("with time", () => {
     const second = stub.call(requestOf(grant.id));
     await agent.next("probe");
     await pass(stub, TUNNEL.probeMs + 1_000);
-    expect(await failure(second)).toMatchObject({ reason: "device_offline", outcome: "not_started", data: { lastSeenAt: expect.any(Number) } });
+    expect(await failure(second)).toMatchObject({
+      reason: "device_offline",
+      outcome: "not_started",
+      data: { lastSeenAt: expect.any(Number) },
+    });
     expect((await agent.closed).code).toBe(4003);
   });
 });

@@ -61,7 +61,15 @@ describe("a tunnel that breaks", () => {
     const { agent: back } = await FakeAgent.connect(deviceId, { instance: "run-2" });
     await back.next("attach");
     expect(back.seen("call")).toEqual([]);
-    back.send({ type: "error", callId: request.callId, seq: 1, origin: "agent", reason: "agent_restarted", outcome: "unknown", message: "gone" });
+    back.send({
+      type: "error",
+      callId: request.callId,
+      seq: 1,
+      origin: "agent",
+      reason: "agent_restarted",
+      outcome: "unknown",
+      message: "gone",
+    });
     expect((await accepted(reply)).frame).toMatchObject({ reason: "agent_restarted", outcome: "unknown" });
   });
 
@@ -230,6 +238,25 @@ describe("with time", () => {
     expect(await failure(reply)).toEqual({ reason: "tunnel_lost", outcome: "unknown" });
     const { agent: back } = await FakeAgent.connect(deviceId, { held: [request.callId] });
     expect((await back.next("cancel")).frame).toMatchObject({ callId: request.callId });
+  });
+
+  it("a request that the agent never had whole is said to be not started, one that it had once is not", async () => {
+    for (const [credit, outcome] of [
+      [100_000, "not_started"],
+      [400_000, "unknown"],
+    ] as const) {
+      const { stub, agent, grant } = await onlineDevice();
+      const request = requestOf(grant.id, { payload: `{"arguments":{"text":"${"x".repeat(300_000)}"}}` });
+      const reply = stub.call(request);
+      await agent.next("call");
+      agent.send({ type: "credit", stream: request.callId, bytes: credit });
+      await agent.next("chunk");
+      await agent.settled();
+      agent.socket.close(1000, "cut");
+      await vi.waitFor(async () => expect((await stub.status()).online).toBe(false));
+      await pass(stub, CALL.attachWindowMs);
+      expect(await failure(reply)).toEqual({ reason: "tunnel_lost", outcome });
+    }
   });
 
   it("a modern call that nobody reads is cancelled after the window", async () => {

@@ -130,7 +130,7 @@ describe("with time", () => {
     const requests = [];
     for (let n = 0; n < SESSION.perGrant; n += 1) requests.push(inSession(grant.id, await used(stub, grant.id)));
     const replies = requests.map((request) => stub.call(request));
-    for (const _request of requests) await agent.next("call");
+    for (let n = 0; n < requests.length; n += 1) await agent.next("call");
     expect(await failure(stub.openSession(grant.id, INIT))).toMatchObject({ reason: "rate_limited", outcome: "not_started" });
     const [first] = requests;
     if (first === undefined) throw new Error("no request");

@@ -2,7 +2,7 @@
 import { failure } from "../failure.ts";
 import type { BuiltinConfig, BuiltinResult, BuiltinTool } from "../types.ts";
 import type { UpstreamState } from "../../tunnel/frames.ts";
-import { lastMember, parseValue, scanMembers, valueOf } from "./json-scan.ts";
+import { lastMember, parseValue, scanMembers, valueOf } from "../../tunnel/json-scan.ts";
 import { MODERN_REVISION } from "./revisions.ts";
 import type { CallSink, Upstream, UpstreamCall, UpstreamListener, UpstreamLists, UpstreamOutcome } from "./upstream.ts";
 

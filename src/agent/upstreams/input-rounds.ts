@@ -3,7 +3,7 @@
  * answers the extra members of the next round (MCP 2026-07-28, "Multi round-trip requests").
  */
 import { failure, type AgentFailure } from "../failure.ts";
-import { lastMember, parseValue, scanMembers, ScanError, valueOf } from "./json-scan.ts";
+import { lastMember, parseValue, scanMembers, ScanError, valueOf } from "../../tunnel/json-scan.ts";
 import { isInputMethod, mayAsk } from "./in-flight.ts";
 import { oneLine } from "./params.ts";
 import type { CallSink, InputMethod, UpstreamCall } from "./upstream.ts";

@@ -9,7 +9,7 @@ import type { Connection, Facts } from "./connect.ts";
 import { nameHeader } from "./http-headers.ts";
 import { InFlight, isCandidate, Turns, type Running, type Sharing } from "./in-flight.ts";
 import { answerRound, asksForInput } from "./input-rounds.ts";
-import { parseValue } from "./json-scan.ts";
+import { parseValue } from "../../tunnel/json-scan.ts";
 import type { LaneListener, Notification, RawOutcome, ServerRequest } from "./lane.ts";
 import { LogLevel } from "./log-level.ts";
 import { buildParams } from "./params.ts";
@@ -141,6 +141,7 @@ export class Instance {
       {
         notification: (message) => this.#ownNotification(entry, message),
         request: (request) => this.#requests.take(request, entry),
+        over: () => this.#inFlight.remove(entry),
       },
     );
     const stop = () => raw.cancel(String(signal.reason));
@@ -200,7 +201,9 @@ export class Instance {
         const owner = this.#inFlight.ownerOfLog(levelOf(message), this.facts.era, this.#options.sharing);
         owner?.sink.event("notifications/message", message.params);
       },
-      request: (request) => this.#requests.takeFrom(request, this.#inFlight),
+      // A server that was told of no input has nobody to ask, however many calls are in flight.
+      request: (request) =>
+        this.#options.declaresInput ? this.#requests.takeFrom(request, this.#inFlight) : this.#requests.refuse(request),
       withdrawn: (id) => this.#requests.withdraw(id),
       closed: (reason) => {
         const isOwn = this.#isClosing;

@@ -29,6 +29,8 @@ export interface Notification {
 export interface RawListener {
   notification(message: Notification): void;
   request(message: ServerRequest): void;
+  /** The request has its outcome. Called before the next message is looked at, which therefore cannot belong to it. */
+  over?(): void;
 }
 
 /** What the connection says outside any request. */

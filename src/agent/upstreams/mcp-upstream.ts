@@ -14,7 +14,7 @@ import { paramHeaders, rulesByTool } from "./http-headers.ts";
 import { HttpLane } from "./http-transport.ts";
 import { inputCapabilities } from "./in-flight.ts";
 import { Instance } from "./instance.ts";
-import { parseValue, scanMembers, lastMember, valueOf } from "./json-scan.ts";
+import { parseValue, scanMembers, lastMember, valueOf } from "../../tunnel/json-scan.ts";
 import type { Notification } from "./lane.ts";
 import { ListKeeper } from "./list-keeper.ts";
 import { instanceKey, Pool } from "./pool.ts";

@@ -1,7 +1,7 @@
 /** Reads one JSON-RPC message of an upstream by its members' spans, without building its values. Pure. */
 import { UPSTREAM } from "../../limits.ts";
 import { failure } from "../failure.ts";
-import { lastMember, parseValue, scanElements, scanMembers, ScanError, valueOf, type Member } from "./json-scan.ts";
+import { lastMember, parseValue, scanElements, scanMembers, ScanError, valueOf, type Member } from "../../tunnel/json-scan.ts";
 import type { Notification, RawOutcome, ServerRequest } from "./lane.ts";
 
 export type UpstreamMessage =

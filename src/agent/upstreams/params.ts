@@ -2,7 +2,7 @@
  * Builds the params an upstream gets from a call's header and payload. What is checked is what runs: the target
  * comes from the header, and a payload that contains one, or `_meta`, is refused (design section 2). Pure.
  */
-import { scanMembers, ScanError, type Member } from "./json-scan.ts";
+import { scanMembers, ScanError, type Member } from "../../tunnel/json-scan.ts";
 
 /** Where a method's target goes in its params. */
 const TARGET_KEYS: ReadonlyMap<string, "name" | "uri" | "ref"> = new Map([

@@ -2,7 +2,7 @@
 import { CATALOGUE, UPSTREAM } from "../../limits.ts";
 import { failure, FailureError } from "../failure.ts";
 import type { Instance } from "./instance.ts";
-import { lastMember, parseValue, scanElements, scanMembers, valueOf } from "./json-scan.ts";
+import { lastMember, parseValue, scanElements, scanMembers, valueOf } from "../../tunnel/json-scan.ts";
 import { oneLine } from "./params.ts";
 import type { UpstreamLists } from "./upstream.ts";
 

@@ -4,7 +4,7 @@
  * bytes stay as the upstream wrote them. Pure.
  */
 import { TUNNEL } from "../../limits.ts";
-import { lastMember, parseValue, scanMembers, valueOf, type Member } from "./json-scan.ts";
+import { lastMember, parseValue, scanMembers, valueOf, type Member } from "../../tunnel/json-scan.ts";
 
 /** What the header of a `result` frame says of a result. */
 export interface Lifted {

@@ -7,7 +7,7 @@ import { UPSTREAM } from "../../limits.ts";
 import { failure } from "../failure.ts";
 import type { StdioConfig } from "../types.ts";
 import { Child } from "./child.ts";
-import { parseValue } from "./json-scan.ts";
+import { parseValue } from "../../tunnel/json-scan.ts";
 import { SILENT, type Lane, type LaneListener, type RawCall, type RawListener, type RawRequest } from "./lane.ts";
 import { LineFramer, type Oversize } from "./line-framer.ts";
 import { cancelledId, progressToken, readMessages, type UpstreamMessage } from "./message.ts";

@@ -1,9 +1,11 @@
 /**
  * Resource subscriptions and notices of changed lists of one upstream, on its first instance: `listen` on a modern
- * one, `resources/subscribe` on a legacy one. Each resource is counted, so that one caller's end is not another's.
+ * one, `resources/subscribe` on a legacy one. The relay counts who wants a resource; here it is wanted or not, so that
+ * a request which is repeated after a lost link changes nothing.
  */
 import type { McpSubscription } from "@modelcontextprotocol/client";
 import { UPSTREAM } from "../../limits.ts";
+import { concerns } from "../../policy/resource-match.ts";
 import { Backoff } from "../backoff.ts";
 import { failure } from "../failure.ts";
 import type { Instance } from "./instance.ts";
@@ -12,10 +14,11 @@ import type { RawOutcome } from "./lane.ts";
 const DONE: RawOutcome = { kind: "result", bytes: new TextEncoder().encode("{}") };
 
 export class Subscriptions {
-  readonly #counts = new Map<string, number>();
+  readonly #wanted = new Set<string>();
   readonly #warn: (message: string) => void;
   #instance: Instance | null = null;
   #resources: McpSubscription | null = null;
+  readonly #listening = new Backoff();
   /** Changes follow each other, so that the last one wins. */
   #work: Promise<unknown> = Promise.resolve();
 
@@ -28,11 +31,9 @@ export class Subscriptions {
     this.#instance = instance;
     this.#resources = null;
     if (instance.facts.era === "modern") void this.#listenToLists(instance);
-    if (this.#counts.size === 0) return;
+    if (this.#wanted.size === 0) return;
     if (instance.facts.era === "modern") void this.#queue(async () => await this.#listenToResources(instance));
-    else
-      for (const uri of this.#counts.keys())
-        void instance.internal("resources/subscribe", `{"uri":${JSON.stringify(uri)}}`, UPSTREAM.startMs);
+    else for (const uri of this.#wanted) void instance.internal("resources/subscribe", `{"uri":${JSON.stringify(uri)}}`, UPSTREAM.startMs);
   }
 
   detach(): void {
@@ -40,27 +41,23 @@ export class Subscriptions {
     this.#resources = null;
   }
 
+  /** Whether an update concerns something that is wanted. */
   isWanted(uri: string): boolean {
-    return this.#counts.has(uri);
+    if (this.#wanted.has(uri)) return true;
+    return [...this.#wanted].some((wanted) => concerns(wanted, uri));
   }
 
+  /** Wants a resource. One that the upstream itself refuses is not wanted; while it is down, it is asked when it is back. */
   async add(uri: string): Promise<RawOutcome> {
-    const count = this.#counts.get(uri) ?? 0;
-    this.#counts.set(uri, count + 1);
-    if (count > 0) return DONE;
+    if (this.#wanted.has(uri)) return DONE;
+    this.#wanted.add(uri);
     const outcome = await this.#change("resources/subscribe", uri);
-    if (outcome.kind !== "result") this.#counts.delete(uri);
+    if (outcome.kind === "error") this.#wanted.delete(uri);
     return outcome;
   }
 
   async remove(uri: string): Promise<RawOutcome> {
-    const count = this.#counts.get(uri) ?? 0;
-    if (count > 1) {
-      this.#counts.set(uri, count - 1);
-      return DONE;
-    }
-    if (!this.#counts.delete(uri)) return DONE;
-    return await this.#change("resources/unsubscribe", uri);
+    return this.#wanted.delete(uri) ? await this.#change("resources/unsubscribe", uri) : DONE;
   }
 
   async #change(method: string, uri: string): Promise<RawOutcome> {
@@ -76,17 +73,29 @@ export class Subscriptions {
     return await done;
   }
 
-  /** Opens a stream for the present set before the older one is closed. */
+  /** Opens a stream for the present set before the older one is closed; one that the upstream ends is opened again. */
   async #listenToResources(instance: Instance): Promise<RawOutcome> {
     const before = this.#resources;
     try {
-      const uris = [...this.#counts.keys()];
-      this.#resources =
+      const uris = [...this.#wanted];
+      const stream =
         uris.length === 0 ? null : await instance.connection.client.listen({ resourceSubscriptions: uris }, { timeout: UPSTREAM.startMs });
+      this.#resources = stream;
       await before?.close();
+      if (stream) void this.#watch(instance, stream, Date.now());
       return DONE;
     } catch {
       return { kind: "failed", failure: failure("upstream_failed", "unknown", "The tool server did not take the subscription.") };
+    }
+  }
+
+  async #watch(instance: Instance, stream: McpSubscription, since: number): Promise<void> {
+    if ((await stream.closed) === "local" || this.#resources !== stream) return;
+    this.#resources = null;
+    while (this.#instance === instance && !instance.isClosed && this.#resources === null && this.#wanted.size > 0) {
+      this.#listening.lasted(Date.now() - since);
+      await pause(this.#listening.next());
+      if (this.#resources === null) await this.#queue(async () => await this.#listenToResources(instance));
     }
   }
 
@@ -105,11 +114,15 @@ export class Subscriptions {
         this.#warn("the tool server did not take the subscription to its lists");
       }
       backoff.lasted(Date.now() - since);
-      await new Promise((resolve) => {
-        setTimeout(resolve, backoff.next()).unref();
-      });
+      await pause(backoff.next());
     }
   }
+}
+
+async function pause(ms: number): Promise<void> {
+  await new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
 }
 
 function listFilter(capabilities: Readonly<Record<string, unknown>>): Record<string, true> {

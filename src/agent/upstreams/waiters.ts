@@ -44,6 +44,7 @@ export class Waiters {
     const waiter = this.#waiting.get(id);
     if (!waiter) return false;
     this.#waiting.delete(id);
+    waiter.listener.over?.();
     waiter.settle(outcome);
     return true;
   }

@@ -1,9 +1,9 @@
 /**
- * Finds where JSON values begin and end without building them, so that a result passes through byte for byte.
- * Accepts exactly what JSON.parse accepts, down to a bound of nesting; never recurses. Pure. Works on UTF-8 bytes:
+ * Finds where JSON values begin and end without building them, so that a result passes through byte for byte and an id
+ * goes back as it came. Accepts exactly what JSON.parse accepts, down to a bound of nesting; never recurses. Pure. Works on UTF-8 bytes:
  * every character that matters to the structure is a single byte that occurs in no multi-byte sequence.
  */
-import { UPSTREAM } from "../../limits.ts";
+import { UPSTREAM } from "../limits.ts";
 
 /** The text is not JSON, or nested too deeply. */
 export class ScanError extends Error {
@@ -38,7 +38,7 @@ const IN_ARRAY = 2;
 /** 1 for each byte that a string holds as it is: everything but controls, the quote and the backslash. */
 const PLAIN = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH ? 1 : 0));
 
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
 
 function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= 0x30 && byte <= 0x39;
@@ -140,18 +140,18 @@ function afterValue(bytes: Uint8Array, at: number, open: number[]): number {
   }
 }
 
-/** Where the value that begins at `at` (after white space) ends. Throws ScanError. */
-export function skipValue(bytes: Uint8Array, at: number): number {
+/** Where the value that begins at `at` (after white space) ends; it may be nested `maxDepth` levels deep. Throws ScanError. */
+export function skipValue(bytes: Uint8Array, at: number, maxDepth: number = UPSTREAM.maxJsonDepth): number {
   const open: number[] = [];
   let i = at;
   for (;;) {
     i = skipSpace(bytes, i);
     const byte = bytes[i];
     if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
+      if (open.length >= maxDepth) throw new ScanError("nested too deeply");
       const inside = skipSpace(bytes, i + 1);
       const isEmpty = bytes[inside] === (byte === OPEN_OBJECT ? CLOSE_OBJECT : CLOSE_ARRAY);
       if (!isEmpty) {
-        if (open.length >= UPSTREAM.maxJsonDepth) throw new ScanError("nested too deeply");
         open.push(byte === OPEN_OBJECT ? IN_OBJECT : IN_ARRAY);
         i = byte === OPEN_OBJECT ? skipKey(bytes, inside) : inside;
         continue;
@@ -165,13 +165,30 @@ export function skipValue(bytes: Uint8Array, at: number): number {
   }
 }
 
+/** Bytes of a key, with its quotes, up to which it is put together here. */
+const SHORT_KEY_BYTES = 64;
+
+/** A short key of ASCII without escapes, as nearly all are: a turn to the decoder costs more than the scan. */
+function shortKey(bytes: Uint8Array, start: number, end: number): string | null {
+  if (end - start > SHORT_KEY_BYTES) return null;
+  let key = "";
+  for (let i = start + 1; i < end - 1; i += 1) {
+    const byte = bytes[i] as number;
+    if (byte >= 0x80 || byte === BACKSLASH) return null;
+    key += String.fromCharCode(byte);
+  }
+  return key;
+}
+
 function decodeKey(bytes: Uint8Array, start: number, end: number): string {
+  const short = shortKey(bytes, start, end);
+  if (short !== null) return short;
   const raw = decoder.decode(bytes.subarray(start, end));
   return raw.includes("\\") ? (JSON.parse(raw) as string) : raw.slice(1, -1);
 }
 
-/** The members of the object that is the whole text. Throws ScanError for anything else. */
-export function scanMembers(bytes: Uint8Array): Member[] {
+/** The members of the object that is the whole text, their values nested `maxDepth` levels at most. Throws ScanError for anything else. */
+export function scanMembers(bytes: Uint8Array, maxDepth: number = UPSTREAM.maxJsonDepth): Member[] {
   const members: Member[] = [];
   let i = skipSpace(bytes, 0);
   if (bytes[i] !== OPEN_OBJECT) throw new ScanError("object expected");
@@ -180,7 +197,7 @@ export function scanMembers(bytes: Uint8Array): Member[] {
   for (;;) {
     const keyEnd = skipString(bytes, i);
     const valueStart = skipSpace(bytes, skipKey(bytes, i));
-    const end = skipValue(bytes, valueStart);
+    const end = skipValue(bytes, valueStart, maxDepth);
     members.push({ key: decodeKey(bytes, i, keyEnd), start: i, valueStart, end });
     i = skipSpace(bytes, end);
     if (bytes[i] === CLOSE_OBJECT) return expectEnd(bytes, i + 1, members);
@@ -189,8 +206,8 @@ export function scanMembers(bytes: Uint8Array): Member[] {
   }
 }
 
-/** The elements of the array that is the whole text. Throws ScanError for anything else. */
-export function scanElements(bytes: Uint8Array): Span[] {
+/** The elements of the array that is the whole text, nested `maxDepth` levels at most. Throws ScanError for anything else. */
+export function scanElements(bytes: Uint8Array, maxDepth: number = UPSTREAM.maxJsonDepth): Span[] {
   const elements: Span[] = [];
   let i = skipSpace(bytes, 0);
   if (bytes[i] !== OPEN_ARRAY) throw new ScanError("array expected");
@@ -198,7 +215,7 @@ export function scanElements(bytes: Uint8Array): Span[] {
   if (bytes[i] === CLOSE_ARRAY) return expectEnd(bytes, i + 1, elements);
   for (;;) {
     const start = skipSpace(bytes, i);
-    const end = skipValue(bytes, start);
+    const end = skipValue(bytes, start, maxDepth);
     elements.push({ start, end });
     i = skipSpace(bytes, end);
     if (bytes[i] === CLOSE_ARRAY) return expectEnd(bytes, i + 1, elements);

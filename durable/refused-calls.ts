@@ -1,0 +1,22 @@
+/** Refused attempts as audit rows, bounded for each grant: a caller that hammers a closed door fills no table. */
+import { AUDIT } from "../src/limits.ts";
+import { newCallId } from "../src/tunnel/frames.ts";
+import { refusedRow } from "./audit-rows.ts";
+import { beginNotes, type CallNotes } from "./call-notes.ts";
+import type { Desk } from "./desk.ts";
+import type { CallRequest, Refusal } from "./rpc.ts";
+
+/** Notes a request that was not forwarded. Its call id names the row. */
+export function noteRefusedCall(desk: Desk, request: CallRequest, refusal: Refusal): void {
+  note(desk, request.grant, beginNotes(desk.now(), request, request.client), refusal, request.callId);
+}
+
+/** Notes another attempt that was refused, by the MCP method behind it. */
+export function noteRefused(desk: Desk, grant: string, method: string, refusal: Refusal): void {
+  note(desk, grant, { ...beginNotes(desk.now()), method }, refusal, newCallId());
+}
+
+function note(desk: Desk, grant: string, notes: CallNotes, refusal: Refusal, id: string): void {
+  if (desk.refusals.take(grant, AUDIT.refusedPerMinute, desk.now()) > 0) return;
+  desk.audit.add(refusedRow(desk, grant, notes, refusal, id));
+}
