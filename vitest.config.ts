@@ -1,5 +1,6 @@
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
+import { outside } from "./test/support/outside.ts";
 
 export default defineConfig({
   test: {
@@ -9,6 +10,8 @@ export default defineConfig({
           cloudflareTest({
             wrangler: { configPath: "./wrangler.toml" },
             miniflare: {
+              // What the Worker fetches from elsewhere ends here.
+              outboundService: outside,
               bindings: {
                 TEST_MIGRATIONS: await readD1Migrations("./migrations"),
                 LONGLINE_ROOT_KEY: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
@@ -18,11 +21,28 @@ export default defineConfig({
             },
           }),
         ],
-        test: { name: "worker", include: ["test/worker/**/*.test.ts"], setupFiles: ["./test/worker/setup.ts"] },
+        test: {
+          name: "worker",
+          include: ["test/worker/**/*.test.ts"],
+          setupFiles: ["./test/worker/setup.ts"],
+          // Its entry is CommonJS that requires files in ESM syntax, which only a bundler reads.
+          deps: { optimizer: { ssr: { enabled: true, include: ["itty-durable"] } } },
+        },
       }),
       { test: { name: "unit", environment: "node", include: ["test/unit/**/*.test.ts"] } },
       { test: { name: "cli", environment: "node", include: ["test/cli/**/*.test.ts"] } },
       { test: { name: "agent", environment: "node", include: ["test/agent/**/*.test.ts"], testTimeout: 30_000 } },
+      {
+        test: {
+          name: "browser",
+          environment: "node",
+          include: ["test/browser/**/*.test.ts"],
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+          fileParallelism: false,
+        },
+      },
+      { test: { name: "chaos", environment: "node", include: ["test/chaos/**/*.test.ts"], testTimeout: 240_000 } },
       {
         test: {
           name: "e2e",

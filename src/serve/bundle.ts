@@ -1,14 +1,14 @@
 /** The Worker as one module: bundled from source in a checkout, read from `dist/` in an installed package. */
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 
 /** Where a build leaves the Worker, relative to the package. */
 export const BUILT_WORKER = "dist/worker.js";
 
-/** The Worker's JavaScript. Source wins over a build, which may be older. */
+/** The Worker's JavaScript; `main` is its entry, relative to the package. Source wins over a build, which may be older. */
 export async function workerBundle(root: string, main: string): Promise<string> {
-  const entry = join(root, main);
+  const entry = resolve(root, main);
   return existsSync(entry) ? await bundleWorker(entry) : await readFile(join(root, BUILT_WORKER), "utf8");
 }
 
@@ -25,7 +25,8 @@ export async function bundleWorker(entry: string): Promise<string> {
     external: ["cloudflare:*", "node:*"],
     jsx: "automatic",
     jsxImportSource: "hono/jsx",
-    keepNames: true,
+    // Names of functions would be set at run time, each time a closure is made; nothing reads them.
+    keepNames: false,
     legalComments: "none",
     logLevel: "silent",
   });

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiError } from "../errors.ts";
-import { SERVE } from "../limits.ts";
+import { SERVE, TUNNEL } from "../limits.ts";
 import { workerBundle } from "./bundle.ts";
 import { openDataDir, type DataDir } from "./data-dir.ts";
 import { applyMigrations } from "./migrate.ts";
@@ -21,6 +21,10 @@ export interface RelayOptions {
   port?: number | undefined;
   /** Public origins, the first canonical; the loopback one always follows. */
   origins?: readonly string[] | undefined;
+  /** Further variables of the Worker, checked already. */
+  vars?: Record<string, string> | undefined;
+  /** Path of the Worker's entry, instead of the one in `wrangler.toml`. */
+  main?: string | undefined;
   /** Receives one line at a time: what the Worker prints, and warnings. */
   log: (line: string) => void;
   /** Called when the runtime ends by itself. */
@@ -42,10 +46,13 @@ export interface RelayHandle {
 export async function startRelay(options: RelayOptions): Promise<RelayHandle> {
   const data = await openDataDir(options.dataDir, options.log);
   let runtime: Runtime | undefined;
-  const stop = async (): Promise<void> => {
-    // Agents are told to redial here, before their sockets close, once the tunnel's `drain` exists.
+  const end = async (): Promise<void> => {
     await runtime?.stop();
     await data.lock.release();
+  };
+  const stop = async (): Promise<void> => {
+    await drained(runtime, options.log);
+    await end();
   };
   try {
     const started = await startIn(data, options);
@@ -56,9 +63,17 @@ export async function startRelay(options: RelayOptions): Promise<RelayHandle> {
     const { url, localUrl } = started;
     return { url, localUrl, ownerToken: data.ownerToken, consoleUrl: `${url}/console`, stop };
   } catch (error) {
-    await stop();
+    await end();
     throw error;
   }
+}
+
+/** Agents hear of the end before it comes. A runtime that cannot do that any more is ended all the same. */
+async function drained(runtime: Runtime | undefined, log: (line: string) => void): Promise<void> {
+  const late = new AbortController();
+  const limit = sleep(2 * TUNNEL.drainMs, undefined, { signal: late.signal }).catch(() => undefined);
+  await Promise.race([runtime?.drain().catch(() => log("The agents could not be told that the relay ends.")), limit]);
+  late.abort();
 }
 
 async function startIn(data: DataDir, options: RelayOptions): Promise<{ runtime: Runtime; url: string; localUrl: string; port: number }> {
@@ -71,10 +86,18 @@ async function startIn(data: DataDir, options: RelayOptions): Promise<{ runtime:
     options.log(`The relay moves from port ${data.port} to ${port}: clients, agents and tokens that name the old address stop working.`);
   }
   watchWorkerd(root, options.log);
-  const [code] = await Promise.all([workerBundle(root, config.main), prepareDatabases(root, runtimeOptions, data.ownerToken)]);
+  const [code] = await Promise.all([
+    workerBundle(root, options.main ?? config.main),
+    prepareDatabases(root, runtimeOptions, data.ownerToken),
+  ]);
   const localUrl = `http://${HOST}:${port}`;
   const origins = [...(options.origins ?? []), localUrl];
-  const vars = { LONGLINE_ROOT_KEY: data.rootKey, LONGLINE_ORIGINS: origins.join(","), LONGLINE_RUNTIME: "embedded" };
+  const vars = {
+    ...options.vars,
+    LONGLINE_ROOT_KEY: data.rootKey,
+    LONGLINE_ORIGINS: origins.join(","),
+    LONGLINE_RUNTIME: "embedded",
+  };
   const runtime = await startRuntime(runtimeOptions, { code, vars, host: HOST, port, onExit: options.onExit }).catch((error: unknown) => {
     // Somebody took the port between the choice and the start.
     throw systemCode(error) === "ERR_ADDRESS_IN_USE" ? portTaken(port) : error;

@@ -5,11 +5,16 @@
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Miniflare, type WorkerOptions as MiniflareWorker } from "miniflare";
+import { SERVE, TUNNEL } from "../limits.ts";
 import type { WorkerConfig } from "./wrangler-config.ts";
 
 /** Part of every object's path on disk: it must never change. */
 const WORKER = "relay";
+
+/** Bindings that the relay's own process uses, by their names in `wrangler.toml`. */
+const BINDINGS = { database: "DB", objects: "TUNNEL" } as const;
 
 /** A database binding of the runtime, as far as this module's users need it. */
 export interface Database {
@@ -43,6 +48,8 @@ export interface WorkerOptions {
 
 /** A running workerd. */
 export interface Runtime {
+  /** Tells every connected agent that the relay is about to go, and lets what is in flight end, for a limited time. */
+  drain(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -59,6 +66,9 @@ export async function startRuntime(options: RuntimeOptions, worker: WorkerOption
     compatibilityFlags: options.config.compatibilityFlags,
     bindings: { ...options.config.vars, ...worker.vars },
     ...storageBindings(options.config),
+    // SECURITY: an OAuth client says where its metadata document is; the compatibility flag alone does not keep workerd
+    // from fetching it from this machine or its network.
+    outboundService: { network: { allow: ["public"], tlsOptions: { trustBrowserCas: true } } },
     unsafeDirectSockets: [{ host: worker.host, port: worker.port }],
   });
   const stop = async (): Promise<void> => {
@@ -69,7 +79,22 @@ export async function startRuntime(options: RuntimeOptions, worker: WorkerOption
     await stop();
     throw error;
   });
-  return { stop };
+  return { drain: async () => await drainObjects(mf), stop };
+}
+
+/** Asks each connected device's object until nothing is in flight any more, at most for TUNNEL.drainMs. */
+async function drainObjects(mf: Miniflare): Promise<void> {
+  const until = Date.now() + TUNNEL.drainMs;
+  const database = await mf.getD1Database(BINDINGS.database, WORKER);
+  const { results } = await database.prepare("SELECT id FROM devices WHERE online = 1 AND removed_at IS NULL").all<{ id: string }>();
+  const namespace = await mf.getDurableObjectNamespace(BINDINGS.objects, WORKER);
+  // SAFETY: the class of this binding; miniflare's own type knows no methods of it.
+  const objects = results.map(({ id }) => namespace.get(namespace.idFromName(id)) as unknown as { drain(): Promise<number> });
+  for (;;) {
+    const inFlight = await Promise.all(objects.map(async (object) => await object.drain()));
+    if (inFlight.every((count) => count === 0) || Date.now() >= until) return;
+    await sleep(SERVE.pollMs);
+  }
 }
 
 /** Runs `use` with each database of the data directory, in a runtime that serves nobody. */
