@@ -1,13 +1,19 @@
 /** The Worker's one app: the layers every request passes, in this order, then the routes. */
 import { Hono, type MiddlewareHandler } from "hono";
 import { hostAndOrigin } from "./auth/host-origin.ts";
+import { knownOrigins } from "./auth/known-origins.ts";
 import { requestId, requestLog } from "./auth/request-log.ts";
 import { securityHeaders } from "./auth/security-headers.ts";
 import type { AppEnv } from "./env.ts";
+import { accountRoutes } from "./routes/account.ts";
 import { notFound, onError } from "./routes/answer.ts";
 import { apiRoutes } from "./routes/api.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { joinRoutes } from "./routes/join.ts";
 import { mcpRoutes } from "./routes/mcp.ts";
+import { oauthRoutes } from "./routes/oauth.ts";
+import { pairRoutes } from "./routes/pair.ts";
+import { signInRoutes } from "./routes/sign-in.ts";
 import { tunnelRoutes } from "./routes/tunnel.ts";
 import { wellKnownRoutes } from "./routes/well-known.ts";
 
@@ -16,6 +22,7 @@ export const LAYERS: readonly (readonly [name: string, layer: MiddlewareHandler<
   ["request id", requestId],
   ["log", requestLog],
   ["security headers", securityHeaders],
+  ["known origins", knownOrigins],
   ["host and origin", hostAndOrigin],
 ];
 
@@ -26,7 +33,12 @@ export function createApp(): Hono<AppEnv> {
   for (const [, layer] of LAYERS) app.use("*", layer);
   app.route("/", healthRoutes());
   app.route("/", wellKnownRoutes());
+  app.route("/", oauthRoutes());
   app.route("/", tunnelRoutes());
+  app.route("/", signInRoutes());
+  app.route("/", joinRoutes());
+  app.route("/", accountRoutes());
+  app.route("/", pairRoutes());
   app.route("/", apiRoutes());
   app.route("/", mcpRoutes());
   app.onError(onError);

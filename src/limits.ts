@@ -81,6 +81,10 @@ export const TUNNEL = {
   maxFrameBytes: 256 * KIB,
   /** Bytes a board may negotiate down to. */
   minFrameBytes: 4 * KIB,
+  /** Bytes of a chunk's own header, at most: its stream name and an offset of up to eleven digits. */
+  chunkHeaderBytes: 96,
+  /** Bytes of an answer's own header, at most: a call id and an ask id of 256 characters that JSON may escape. */
+  answerHeaderBytes: 2 * KIB,
   /** Bytes of one frame header; what does not fit belongs into a payload. */
   maxHeaderBytes: 64 * KIB,
   /** Calls at once that an agent offers unless it says otherwise, and the most a relay uses. */
@@ -96,6 +100,8 @@ export const TUNNEL = {
   maxWindowBytes: 1 * MIB,
   /** Bytes the object holds for all calls together. */
   heldBytes: 8 * MIB,
+  /** Bytes of requests in chunks that the object holds for all calls together; one of the largest kind fits. */
+  heldRequestBytes: 8 * MIB,
   /** ms between the agent's fixed `ping` texts, answered by the platform while the object sleeps. */
   pingMs: 60 * SECOND_MS,
   /** ms of silence after which the object probes before it uses a link. */
@@ -134,7 +140,10 @@ export const BACKOFF = {
 export const JOURNAL = {
   entries: 1_000,
   outcomeBytes: 64 * MIB,
+  /** ms an outcome is kept that nobody fetches, and that the id of an ended call is known. */
   keepMs: 10 * MINUTE_MS,
+  /** ms that an id without an end is known: longer than any call takes. */
+  begunMs: 1 * DAY_MS,
 } as const;
 
 /** The object's fair queue in front of a busy agent. */
@@ -147,9 +156,13 @@ export const QUEUE = {
 
 /** Caps of a grant unless its owner sets others. */
 export const GRANT = {
+  /** ms of the sliding window that calls per minute are counted in. */
+  rateWindowMs: 1 * MINUTE_MS,
   inFlight: 8,
   parked: 4,
   listeners: 16,
+  /** Listeners that a grant can be given at most: each holds a socket at the object. */
+  maxListeners: 256,
   /** ms until a new token expires. */
   expiresMs: 90 * DAY_MS,
   /** Patterns in one list of a grant, and characters of one pattern. */
@@ -172,6 +185,29 @@ export const SESSION = {
   touchMs: 1 * MINUTE_MS,
   /** Bytes of one session's stored capabilities and client info. */
   recordBytes: 16 * KIB,
+} as const;
+
+/** Listeners for change notices: `subscriptions/listen`, and the stream of a legacy session. */
+export const LISTEN = {
+  /** Resources that one listener or session may be subscribed to. */
+  resources: 256,
+  /** Characters of the resources one listener names, all together: they travel in a header of the upgrade. */
+  resourceChars: 32 * KIB,
+  /** ms a new listener or subscriber waits for the device to take a subscription; one that is away takes it later. */
+  subscribeMs: 5 * SECOND_MS,
+  /** ms the object has to open a listener; longer than it waits for the device. */
+  openMs: 10 * SECOND_MS,
+  /** Characters of notices that wait for a reader who takes none; more ends the listener. */
+  waitingChars: 256 * KIB,
+  /** ms a reader has to take the end of its stream. */
+  endMs: 5 * SECOND_MS,
+  /** Tries to find the object again after it was lost, and ms between them. */
+  reopenTries: 5,
+  reopenPauseMs: 200,
+  /** Bytes the agent may send in answer to a subscription of the relay itself. */
+  answerBytes: 16 * KIB,
+  /** Updated resources an agent remembers while no link is there. */
+  missed: 1_000,
 } as const;
 
 /** The device's catalogue. */
@@ -236,6 +272,8 @@ export const AGENT = {
   sendQueueBytes: 1 * MIB,
   /** Bytes of events and asks of one call kept for a replay; the oldest events go first. */
   eventBytes: 1 * MIB,
+  /** Bytes of one request in chunks that the relay may have on the way. */
+  requestWindowBytes: 512 * KIB,
   /** Bytes of requests that arrive in chunks, all calls together. */
   assembleBytes: 32 * MIB,
   /** ms between two looks for outcomes that nobody fetched. */
@@ -265,6 +303,8 @@ export const NAMES = {
 
 /** Public API. */
 export const API = {
+  /** Origins that can be added to those of the configuration. */
+  origins: 20,
   maxBodyBytes: 64 * KIB,
   listRows: 1_000,
   /** ms a device's object has to answer a command of the owner. */
@@ -275,6 +315,139 @@ export const API = {
   maxExpiresMs: 3_650 * DAY_MS,
   /** Characters of one value in a log line. */
   logValueLength: 500,
+} as const;
+
+/** Signing in at a browser, invitations, and what an unauthenticated stranger may cost. */
+export const WEB = {
+  /** ms after which a person has to sign in again. */
+  sessionMs: 7 * DAY_MS,
+  /** Characters of a path to go on to after signing in; an OAuth authorization request has to fit. */
+  nextLength: 8 * KIB,
+  /** ms that a set-up link can be used. */
+  setupMs: 1 * HOUR_MS,
+  /** ms that an invitation can be taken unless its author says otherwise, and at most. */
+  inviteMs: 7 * DAY_MS,
+  maxInviteMs: 90 * DAY_MS,
+  /** Characters of a person's name. */
+  nameLength: 100,
+  /** Bytes of a form. */
+  maxFormBytes: 16 * KIB,
+  /** ms that a sign-in at an outside issuer may take. */
+  oidcMs: 10 * MINUTE_MS,
+  /** ms an outside issuer has to answer. */
+  issuerMs: 10 * SECOND_MS,
+  /** s of clock difference to an outside issuer that is forgiven. */
+  issuerSkewSeconds: 30,
+} as const;
+
+/** The authorization server. The library's own store counts in seconds. */
+export const OAUTH = {
+  /** s an access token lives; a client renews it with its refresh token. */
+  accessTokenSeconds: 3_600,
+  /** s a registration by RFC 7591 is kept without a token request; the library renews it at half of that. */
+  registrationSeconds: 90 * 24 * 3_600,
+  /** s that the library's store needs at least: a grant with less left issues nothing. */
+  minLifeSeconds: 60,
+  /** ms a person has to decide on the consent page. */
+  consentMs: 10 * MINUTE_MS,
+  /** ms in which a refresh token that was just used gives the same answer again, so that parallel refreshes agree. */
+  sameAnswerMs: 1 * MINUTE_MS,
+  /** ms after which a refresh that never finished no longer holds up the next one. */
+  refreshClaimMs: 15 * SECOND_MS,
+  /** ms between two looks for the answer of a refresh that runs elsewhere. */
+  refreshPollMs: 50,
+  /** ms that a used code or refresh token is remembered, so that its reuse is noticed. */
+  usedMs: 30 * DAY_MS,
+  /** ms within which a scope that was declined is not asked for again. */
+  declinedMs: 10 * MINUTE_MS,
+  /** Bytes of one token, revocation or registration request. */
+  maxBodyBytes: 32 * KIB,
+  /** Redirect URIs of one registered client, and characters of one. */
+  redirectUris: 20,
+  redirectUriLength: 2_048,
+  /** Characters of a client's name as it is shown and stored. */
+  clientNameLength: 100,
+  /** Characters of a `state`: it comes back in a URL. */
+  stateLength: 4_096,
+  /** Scopes of one request that are looked at. */
+  scopes: 64,
+  /** Days of access that the consent page offers, the first preselected. */
+  lifeDays: [90, 30, 7, 1],
+} as const;
+
+/** Pairing (RFC 8628). */
+export const PAIRING = {
+  /** ms a code lives. */
+  lifeMs: 10 * MINUTE_MS,
+  /** Wrong characters of the agent's screen after which a code is dead. */
+  wrongTries: 5,
+  /** Devices that can wait at the same time, on the whole relay. */
+  pending: 20,
+  /** Letters of a user code, of an alphabet of 20: 34 bits, guessed only by somebody who is signed in. */
+  codeLength: 8,
+  /** Characters on the agent's screen that the owner repeats. */
+  screenLength: 2,
+  /** ms between two questions of an agent whether it was approved. */
+  pollMs: 3 * SECOND_MS,
+  /** Characters of the name a device may ask for. */
+  nameLength: 63,
+} as const;
+
+/** What strangers may cost, per isolate. */
+export const ABUSE = {
+  /** Requests in a minute: of one address where it is known, else of the whole relay. */
+  perMinute: {
+    /** Tokens, keys and codes that opened nothing. */
+    failures: { address: 20, relay: 600 },
+    /** Requests to a device without any credential, as every client's first one is. */
+    unauthenticated: { address: 120, relay: 6_000 },
+    /** Pairings begun. */
+    pairings: { address: 5, relay: 30 },
+    /** Polls of devices that wait to be paired: twenty of them, each every three seconds, and some air. */
+    polls: { address: 120, relay: 1_200 },
+    /** OAuth clients registered. */
+    registrations: { address: 10, relay: 60 },
+    /** Codes looked up and links opened. */
+    codes: { address: 30, relay: 300 },
+  },
+  /** Addresses that are remembered at once. */
+  rememberedKeys: 10_000,
+} as const;
+
+/** What the owner changes of a device. */
+export const DEVICE = {
+  /** ms that a former name's URL works after a rename. */
+  formerNameMs: 30 * DAY_MS,
+  /** ms that an older device key works beside a newer one that nobody has used yet. */
+  keyOverlapMs: 24 * HOUR_MS,
+  /** Characters of a note on a grant. */
+  noteLength: 1_000,
+} as const;
+
+/** The audit: one row per call. */
+export const AUDIT = {
+  /** Rows of one batch, and ms a row waits for others. */
+  batchRows: 100,
+  delayMs: 250,
+  /** ms D1 has to take a batch before the object keeps it. */
+  writeMs: 5 * SECOND_MS,
+  /** ms between two tries to hand kept rows to D1. */
+  retryMs: 30 * SECOND_MS,
+  /** Rows an object keeps while D1 is away; the oldest give way. */
+  keptRows: 10_000,
+  /** Refused attempts per minute of one grant that become rows; more of them say nothing new. */
+  refusedPerMinute: 30,
+  /** Characters of a method, target or client name. */
+  textLength: 256,
+  /** Days that rows are kept unless set, and at most. */
+  keepDays: 90,
+  maxKeepDays: 3_650,
+  /** ms between two sweeps of one writer, and rows of one sweep. */
+  sweepMs: 1 * HOUR_MS,
+  sweepRows: 1_000,
+  /** Rows of one answer unless asked for otherwise, and at most. */
+  listRows: 100,
+  maxListRows: 10_000,
 } as const;
 
 /** The embedded relay, `longline serve`. */
@@ -305,4 +478,7 @@ export const CLI = {
   renewTokenMs: 1 * DAY_MS,
   /** Characters per line when stdout is not a terminal. */
   columns: 100,
+  /** ms between two looks for new audit rows, and rows of one look. */
+  followMs: 1 * SECOND_MS,
+  followRows: 1_000,
 } as const;

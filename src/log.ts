@@ -9,8 +9,8 @@ export type LogFields = Readonly<Record<string, unknown>>;
 
 const REDACTED = "[redacted]";
 const SECRET_NAMES = /^(authorization|cookie|set-cookie|password|.*token|.*secret|.*(?<!public)key|.*jwk)$/i;
-// Device keys and owner tokens by prefix; JWTs and sealed values by their base64url JSON header; any bearer credential.
-const SECRET_TEXT = /ll[ko]_[A-Za-z0-9_-]+|eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)*|(?<=bearer\s)[^\s"']+/gi;
+// Device keys, owner tokens, sessions, invitations and pairing codes by prefix; JWTs and sealed values by their base64url JSON header; any bearer credential.
+const SECRET_TEXT = /ll[kosip]_[A-Za-z0-9_-]+|eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)*|(?<=bearer\s)[^\s"']+/gi;
 const MAX_DEPTH = 4;
 
 /** A copy of `value` that is safe to print: secrets replaced, text bounded, depth bounded. */

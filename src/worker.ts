@@ -3,6 +3,7 @@ import { createApp } from "./app.ts";
 import type { Env } from "./env.ts";
 
 export { DeviceTunnel } from "../durable/device-tunnel.ts";
+export { Pairing } from "../durable/pairing.ts";
 
 const app = createApp();
 

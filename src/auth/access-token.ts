@@ -8,7 +8,7 @@ import { z } from "zod";
 import { configOf, type Env } from "../env.ts";
 import { EDGE } from "../limits.ts";
 import { acceptedOrigins, mcpUrl } from "./origins.ts";
-import { hashSecret, randomId } from "./secrets.ts";
+import { randomId } from "./secrets.ts";
 import { SIGNING_ALGORITHM, signingKey, verifyingKey } from "./signing-keys.ts";
 import { VerifiedTokens } from "./verified-tokens.ts";
 
@@ -90,15 +90,14 @@ async function verifySignature(env: Env, token: string): Promise<(Claims & { kid
  */
 export async function verifyAccessToken(env: Env, token: string): Promise<Claims | undefined> {
   if (token.length > EDGE.maxTokenLength) return undefined;
-  const hash = await hashSecret(token);
-  const known = verified.get(hash);
+  const known = verified.get(token);
   if (known === undefined) {
     const claims = await verifySignature(env, token);
-    if (claims !== undefined) verified.set(hash, claims);
+    if (claims !== undefined) verified.set(token, claims);
     return claims;
   }
   // SECURITY: neither an expired token nor one of a retired key outlives its end in this cache.
   if (known.exp * 1000 > Date.now() && (await verifyingKey(env, known.kid)) !== undefined) return known;
-  verified.delete(hash);
+  verified.delete(token);
   return undefined;
 }

@@ -3,6 +3,7 @@ import type { DeviceStatus } from "../../durable/rpc.ts";
 import type { Env } from "../env.ts";
 import type { Device } from "../db/devices.ts";
 import { API } from "../limits.ts";
+import type { DeviceSettings } from "../policy/device-settings.ts";
 import type { UpstreamState } from "../tunnel/frames.ts";
 import { tellObject } from "./tell-object.ts";
 
@@ -16,10 +17,18 @@ export interface StatusView {
   generation: number;
   agentVersion: string | null;
   lastSeenAt: number | null;
-  upstreams: Pick<UpstreamState, "alias" | "state" | "era" | "lastRoundTripMs">[];
+  upstreams: UpstreamView[];
   lastCallAt: number | null;
   sessions: number;
   inFlight: number;
+  /** When another machine last tried to use this device's key while its own agent was there; null for never. */
+  rivalAt: number | null;
+  settings: DeviceSettings;
+}
+
+/** One upstream; `unknown` while the device is away, as only its agent could say. */
+export interface UpstreamView extends Pick<UpstreamState, "alias" | "era" | "lastRoundTripMs" | "lastRoundTripAt" | "problem"> {
+  state: UpstreamState["state"] | "unknown";
 }
 
 /** The state of a device; `online` as its object says, or as D1 recorded it. */
@@ -41,6 +50,8 @@ function recorded(device: Device): StatusView {
     lastCallAt: null,
     sessions: 0,
     inFlight: 0,
+    rivalAt: null,
+    settings: device.settings,
   };
 }
 
@@ -51,11 +62,19 @@ function live(device: Device, status: DeviceStatus): StatusView {
     generation: status.generation,
     agentVersion: status.agentVersion ?? device.agentVersion,
     lastSeenAt: status.lastSeenAt ?? device.lastSeenAt,
-    upstreams: status.upstreams.map(({ alias, state, era, lastRoundTripMs }) => ({ alias, state, era, lastRoundTripMs })),
+    upstreams: status.upstreams.map((upstream) => upstreamView(upstream, status.online)),
     lastCallAt: status.lastCallAt,
     sessions: status.sessions,
     inFlight: status.inFlight,
+    rivalAt: status.rival?.at ?? null,
+    settings: device.settings,
   };
+}
+
+function upstreamView(upstream: UpstreamState, isOnline: boolean): UpstreamView {
+  const { alias, state, era, lastRoundTripMs, lastRoundTripAt, problem } = upstream;
+  if (isOnline) return { alias, state, era, lastRoundTripMs, lastRoundTripAt, problem };
+  return { alias, state: "unknown", era, lastRoundTripMs: null, lastRoundTripAt, problem: null };
 }
 
 /** The status of one device. An object that does not answer in time leaves what D1 recorded. */

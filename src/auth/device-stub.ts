@@ -7,52 +7,67 @@ import type { Env, TunnelStub } from "../env.ts";
 import { type Device, findDevice } from "../db/devices.ts";
 import { EDGE } from "../limits.ts";
 import { log } from "../log.ts";
+import type { DeviceNames } from "../policy/device-name.ts";
+import type { DeviceSettings } from "../policy/device-settings.ts";
 
-/** Born device ids, and when (epoch ms) D1 last said so. Being born is final, so only removal can make one wrong. */
-const born = new Map<string, number>();
+/** What an isolate knows of a born device, and when (epoch ms) D1 last said so. Being born is final, so only removal can make it wrong. */
+interface Known {
+  seenAt: number;
+  settings: DeviceSettings;
+  names: DeviceNames;
+}
 
-function remember(deviceId: string, now: number): void {
+const born = new Map<string, Known>();
+
+function remember(deviceId: string, known: Known): void {
   born.delete(deviceId);
-  born.set(deviceId, now);
+  born.set(deviceId, known);
   if (born.size <= EDGE.bornDevices) return;
   const oldest = born.keys().next();
   if (oldest.done !== true) born.delete(oldest.value);
 }
 
-/** Forgets a device that was removed. Other isolates find out within EDGE.registryCacheMs of their next call. */
+/** Forgets a device that was removed or has other settings. Other isolates find out within EDGE.registryCacheMs of their next call. */
 export function forgetDevice(deviceId: string): void {
   born.delete(deviceId);
 }
 
+function namesOf({ name, formerNames }: Device): DeviceNames {
+  return { name, formerNames };
+}
+
 async function look(env: Env, deviceId: string): Promise<Device | null> {
   const device = await findDevice(env.DB, deviceId);
-  if (device !== null && device.bornAt !== null) remember(deviceId, Date.now());
+  if (device !== null && device.bornAt !== null)
+    remember(deviceId, { seenAt: Date.now(), settings: device.settings, names: namesOf(device) });
   else forgetDevice(deviceId);
   return device;
 }
 
-function lookBeside(env: Env, deviceId: string, now: number): void {
-  remember(deviceId, now);
+function lookBeside(env: Env, deviceId: string, known: Known): void {
+  remember(deviceId, known);
   waitUntil(look(env, deviceId).catch((error: unknown) => log("warn", "device.refresh-failed", { deviceId, error })));
 }
 
 /**
- * The stub of a born device; the D1 row of one that never connected; null for an unknown or removed one. D1 is read
- * only while this isolate does not know that the device was born.
+ * The stub of a born device with its settings; the D1 row of one that never connected; null for an unknown or removed
+ * one. D1 is read only while this isolate does not know that the device was born.
  */
 export async function deviceStub(
   env: Env,
   deviceId: string,
-): Promise<{ born: true; stub: TunnelStub } | { born: false; device: Device } | null> {
-  const seenAt = born.get(deviceId);
+): Promise<{ born: true; stub: TunnelStub; settings: DeviceSettings; names: DeviceNames } | { born: false; device: Device } | null> {
+  let known: Omit<Known, "seenAt"> | undefined = born.get(deviceId);
+  const seenAt = born.get(deviceId)?.seenAt ?? 0;
   const now = Date.now();
-  if (seenAt === undefined) {
+  if (known === undefined) {
     const device = await look(env, deviceId);
     if (device === null) return null;
     if (device.bornAt === null) return { born: false, device };
+    known = { settings: device.settings, names: namesOf(device) };
   } else if (now - seenAt >= EDGE.registryCacheMs) {
-    lookBeside(env, deviceId, now);
+    lookBeside(env, deviceId, { ...known, seenAt: now });
   }
   // A fresh stub each time: after an object was lost, an old stub stays broken.
-  return { born: true, stub: env.TUNNEL.getByName(deviceId) };
+  return { born: true, stub: env.TUNNEL.getByName(deviceId), settings: known.settings, names: known.names };
 }

@@ -49,7 +49,7 @@ function preflight(c: Context<AppEnv>): Response {
  */
 export const hostAndOrigin: MiddlewareHandler<AppEnv> = async (c, next) => {
   const accepted = acceptedOrigins(configOf(c.env).origins);
-  const served = originOf(new URL(c.req.url), accepted);
+  const served = originOf(c.req.url, accepted);
   if (served === undefined) throw new ApiError("misdirected", "This relay does not answer for this host. Use one of its public origins.");
   c.set("origin", served);
   const page = c.req.header("origin");

@@ -13,9 +13,14 @@ import { forgetDevice } from "./device-stub.ts";
 import { tellObject } from "./tell-object.ts";
 
 /** Adds a grant: D1, then the object if there is one. When the object cannot be told, the record is taken back. */
-export async function addGrant(env: Env, device: Device, grant: Omit<Grant, "revision" | "pausedAt" | "revokedAt">): Promise<Grant> {
+export async function addGrant(
+  env: Env,
+  device: Device,
+  grant: Omit<Grant, "revision" | "pausedAt" | "revokedAt">,
+  note: string | null = null,
+): Promise<Grant> {
   const now = Date.now();
-  const added = await insertGrant(env.DB, device.id, grant, now);
+  const added = await insertGrant(env.DB, device.id, grant, now, note);
   if (added === null) throw new ApiError("not_found", `There is no device "${device.name}".`);
   const told = await tellObject(env, device.id, (stub) => stub.putGrant(added));
   if (told.state !== "failed") return added;

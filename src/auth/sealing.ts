@@ -6,7 +6,7 @@
 import { base64url, CompactEncrypt, compactDecrypt } from "jose";
 
 /** What is sealed; part of the derivation, so a name never changes its meaning. */
-export type SealPurpose = "signing-key" | "request-state";
+export type SealPurpose = "signing-key" | "request-state" | "consent" | "refresh-answer" | "sign-in";
 
 async function deriveKey(rootKey: string, purpose: SealPurpose): Promise<Uint8Array> {
   const root = await crypto.subtle.importKey("raw", base64url.decode(rootKey), "HKDF", false, ["deriveBits"]);

@@ -1,6 +1,9 @@
 /**
- * Tokens whose signature this isolate has already checked, by the hash of the token. Bounded; the least recently used
- * one leaves first. An entry is only as good as its key and its expiry, which the reader checks on every use.
+ * Tokens whose signature this isolate has already checked. Bounded; the least recently used one leaves first. An entry
+ * is only as good as its key and its expiry, which the reader checks on every use.
+ *
+ * SECURITY: by the token itself, not by a hash of it: whoever reads this memory also reads the root key, which makes
+ * tokens, and a hash for each call costs more than everything else authentication does.
  */
 export class VerifiedTokens<Claims> {
   readonly #entries = new Map<string, Claims>();
@@ -11,27 +14,27 @@ export class VerifiedTokens<Claims> {
     this.#limit = limit;
   }
 
-  /** The claims of a token, by its hash; marks it as used. */
-  get(hash: string): Claims | undefined {
-    const claims = this.#entries.get(hash);
+  /** The claims of a token, marks it as used. */
+  get(token: string): Claims | undefined {
+    const claims = this.#entries.get(token);
     if (claims === undefined) return undefined;
-    this.#entries.delete(hash);
-    this.#entries.set(hash, claims);
+    this.#entries.delete(token);
+    this.#entries.set(token, claims);
     return claims;
   }
 
   /** Remembers a verified token, and forgets the least recently used one when full. */
-  set(hash: string, claims: Claims): void {
-    this.#entries.delete(hash);
-    this.#entries.set(hash, claims);
+  set(token: string, claims: Claims): void {
+    this.#entries.delete(token);
+    this.#entries.set(token, claims);
     if (this.#entries.size <= this.#limit) return;
     const oldest = this.#entries.keys().next();
     if (oldest.done !== true) this.#entries.delete(oldest.value);
   }
 
   /** Forgets one token. */
-  delete(hash: string): void {
-    this.#entries.delete(hash);
+  delete(token: string): void {
+    this.#entries.delete(token);
   }
 
   /** How many tokens are remembered. */

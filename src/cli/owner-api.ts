@@ -3,9 +3,13 @@ import { z } from "zod";
 import { API_ERRORS, ApiError, type ApiErrorCode } from "../errors.ts";
 import { CLI } from "../limits.ts";
 import { cleanText } from "../agent/clean-text.ts";
+import { DeviceSettings, type DeviceSettingsChange } from "../policy/device-settings.ts";
 
 const AddedDevice = z.looseObject({ device: z.string(), id: z.string(), deviceKey: z.string(), mcpUrl: z.string() });
 export type AddedDevice = z.infer<typeof AddedDevice>;
+
+const ChangedDevice = z.looseObject({ device: z.string(), settings: DeviceSettings });
+export type ChangedDevice = z.infer<typeof ChangedDevice>;
 
 const DeviceState = z.enum(["online", "offline", "never", "paused", "revoked"]);
 
@@ -14,6 +18,8 @@ const Upstream = z.looseObject({
   state: z.string(),
   era: z.string().nullish(),
   lastRoundTripMs: z.number().nullish(),
+  lastRoundTripAt: z.number().nullish(),
+  problem: z.string().nullish(),
 });
 
 const DeviceStatus = z.looseObject({
@@ -26,6 +32,8 @@ const DeviceStatus = z.looseObject({
   lastCallAt: z.number().nullable(),
   sessions: z.number(),
   inFlight: z.number(),
+  rivalAt: z.number().nullish(),
+  settings: DeviceSettings.optional(),
 });
 export type DeviceStatus = z.infer<typeof DeviceStatus>;
 
@@ -56,6 +64,11 @@ export interface TokenRequest {
   expiresMs?: number | undefined;
   callsPerMinute?: number | undefined;
   inFlight?: number | undefined;
+  parked?: number | undefined;
+  listeners?: number | undefined;
+  note?: string | undefined;
+  /** Member id. */
+  member?: string | undefined;
 }
 
 const ErrorBody = z.looseObject({ error: z.looseObject({ code: z.string(), message: z.string() }) });
@@ -70,12 +83,21 @@ export class OwnerApi {
     this.#token = token;
   }
 
+  /** One request to the API; the answer has to have `shape`. For commands with a corner of the API to themselves. */
+  async request<T>(shape: z.ZodType<T>, method: string, path: string, body?: unknown): Promise<T> {
+    return await this.#ask(shape, method, path, body);
+  }
+
   async addDevice(name: string): Promise<AddedDevice> {
     return await this.#ask(AddedDevice, "POST", "/api/devices", { name });
   }
 
   async listDevices(): Promise<Device[]> {
     return (await this.#ask(z.looseObject({ devices: z.array(Device) }), "GET", "/api/devices")).devices;
+  }
+
+  async changeDevice(name: string, change: DeviceSettingsChange): Promise<ChangedDevice> {
+    return await this.#ask(ChangedDevice, "PATCH", `/api/devices/${encodeURIComponent(name)}`, change);
   }
 
   async removeDevice(name: string): Promise<void> {

@@ -2,7 +2,13 @@
 import { Command, CommanderError } from "commander";
 import { ApiError } from "../errors.ts";
 import { addAgentCommand } from "./commands/agent.ts";
+import { addAuditCommand } from "./commands/audit.ts";
 import { addDeviceCommands } from "./commands/device.ts";
+import { addInviteCommands } from "./commands/invite.ts";
+import { addKeysCommand } from "./commands/keys.ts";
+import { addMemberCommands } from "./commands/member.ts";
+import { addOriginCommands } from "./commands/origin.ts";
+import { addOwnerCommands } from "./commands/owner.ts";
 import { addServeCommand } from "./commands/serve.ts";
 import { addStartCommand } from "./commands/start.ts";
 import { addStatusCommand } from "./commands/status.ts";
@@ -28,6 +34,12 @@ export function buildProgram(terminal: Terminal): Command {
   addAgentCommand(program, terminal);
   addDeviceCommands(program, terminal);
   addTokenCommands(program, terminal);
+  addInviteCommands(program, terminal);
+  addMemberCommands(program, terminal);
+  addOwnerCommands(program, terminal);
+  addOriginCommands(program, terminal);
+  addKeysCommand(program, terminal);
+  addAuditCommand(program, terminal);
   addStatusCommand(program, terminal);
   addStartCommand(program, terminal);
   return program.addHelpText(

@@ -7,6 +7,12 @@ export function defaultStateDir(env: Readonly<Record<string, string | undefined>
   return join(stateHome(env), "longline", deviceId);
 }
 
+/** Where the key is kept that this machine was paired with at a relay; one for each name it was paired under. */
+export function pairedKeyPath(env: Readonly<Record<string, string | undefined>>, relay: URL, name: string | undefined): string {
+  const place = relay.host.replaceAll(/[^a-z0-9.-]/g, "_");
+  return join(stateHome(env), "longline", "paired", name === undefined ? place : `${place}_${name.replaceAll(/[^a-z0-9-]/g, "_")}`);
+}
+
 /** XDG base directory specification; the usual places on macOS and Windows. */
 function stateHome(env: Readonly<Record<string, string | undefined>>): string {
   const xdg = env["XDG_STATE_HOME"];

@@ -1,5 +1,8 @@
 /** Table `devices`: names, presence, and the revision of each device's grants. Times are epoch ms. */
 import { z } from "zod";
+import { type DeviceSettingsChange, readDeviceSettings } from "../policy/device-settings.ts";
+
+const FormerNames = z.array(z.object({ name: z.string(), until: z.number() }));
 
 const Row = z
   .object({
@@ -14,6 +17,8 @@ const Row = z
     grant_revision: z.number(),
     paused_at: z.number().nullable(),
     removed_at: z.number().nullable(),
+    settings: z.string(),
+    former: z.string(),
     keyed: z.number(),
   })
   .transform((row) => ({
@@ -29,6 +34,9 @@ const Row = z
     grantRevision: row.grant_revision,
     pausedAt: row.paused_at,
     removedAt: row.removed_at,
+    settings: readDeviceSettings(row.settings),
+    /** Names of before a rename, and until when each still counts. */
+    formerNames: FormerNames.parse(JSON.parse(row.former)),
     /** False when every device key was revoked: the agent cannot come back. */
     hasKey: row.keyed === 1,
   }));
@@ -37,7 +45,10 @@ const Row = z
 export type Device = z.output<typeof Row>;
 
 const COLUMNS = `d.id, d.name, d.created_at, d.born_at, d.generation, d.online, d.last_seen_at, d.agent_version, d.grant_revision,
-  d.paused_at, d.removed_at, EXISTS (SELECT 1 FROM device_keys k WHERE k.device_id = d.id AND k.revoked_at IS NULL) AS keyed`;
+  d.paused_at, d.removed_at, d.settings,
+  (SELECT json_group_array(json_object('name', n.name, 'until', n.until)) FROM device_names n WHERE n.device_id = d.id) AS former,
+  EXISTS (SELECT 1 FROM device_keys k WHERE k.device_id = d.id AND k.revoked_at IS NULL
+    AND (k.expires_at IS NULL OR k.expires_at > CAST(unixepoch('subsec') * 1000 AS INTEGER))) AS keyed`;
 
 /** Inserts a device and its first key in one batch. False when the name is taken: nothing was written then. */
 export async function insertDevice(
@@ -47,7 +58,9 @@ export async function insertDevice(
   const [inserted] = await db.batch([
     db
       .prepare(
-        `INSERT INTO devices (id, name, created_at) VALUES (?, ?, ?)
+        `INSERT INTO devices (id, name, created_at) SELECT ?1, ?2, ?3
+         WHERE NOT EXISTS (SELECT 1 FROM device_names n JOIN devices d ON d.id = n.device_id
+           WHERE n.name = ?2 AND n.until > ?3 AND d.removed_at IS NULL)
          ON CONFLICT (name) WHERE removed_at IS NULL DO NOTHING`,
       )
       .bind(device.id, device.name, device.createdAt),
@@ -80,6 +93,14 @@ export async function listDevices(db: D1Database, limit: number): Promise<Device
     .bind(limit)
     .all();
   return results.map((row) => Row.parse(row));
+}
+
+/** Changes the settings that are given, in one statement, so that two changes at once do not undo each other. */
+export async function changeDeviceSettings(db: D1Database, id: string, change: DeviceSettingsChange): Promise<void> {
+  await db
+    .prepare("UPDATE devices SET settings = json_patch(settings, ?2) WHERE id = ?1 AND removed_at IS NULL")
+    .bind(id, JSON.stringify(change))
+    .run();
 }
 
 /** Records the first authenticated dial-in; later ones change nothing. */
@@ -131,4 +152,22 @@ export async function removeDevice(db: D1Database, id: string, at: number): Prom
 /** The statement that gives a device's grants their next revision; runs in one batch with the change it belongs to. */
 export function bumpGrantRevision(db: D1Database, id: string): D1PreparedStatement {
   return db.prepare("UPDATE devices SET grant_revision = grant_revision + 1 WHERE id = ? AND removed_at IS NULL").bind(id);
+}
+
+/** Pauses a device at `pausedAt` (epoch ms), or lets it run again with null. */
+export async function setDevicePaused(db: D1Database, id: string, pausedAt: number | null): Promise<void> {
+  await db.prepare("UPDATE devices SET paused_at = ?2 WHERE id = ?1 AND removed_at IS NULL").bind(id, pausedAt).run();
+}
+
+/** The devices on which a member has a grant that is not revoked, by name, at most `limit`. */
+export async function listDevicesOf(db: D1Database, member: string, limit: number): Promise<Device[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT ${COLUMNS} FROM devices d WHERE d.removed_at IS NULL
+         AND EXISTS (SELECT 1 FROM grants g WHERE g.device_id = d.id AND g.member_id = ?1 AND g.revoked_at IS NULL)
+       ORDER BY d.name LIMIT ?2`,
+    )
+    .bind(member, limit)
+    .all();
+  return results.map((row) => Row.parse(row));
 }

@@ -62,10 +62,12 @@ export async function listVerifyingKeys(db: D1Database, now: number): Promise<Si
   return results.map((row) => Row.parse(row));
 }
 
-/** Makes `next` the signing key; the ones before it verify until `retireAt`. */
+/** Makes `next` the signing key; the ones before it, whenever they signed, verify until `retireAt` at the latest. */
 export async function rotateSigningKeys(db: D1Database, next: NewSigningKey, retireAt: number): Promise<void> {
   await db.batch([
-    db.prepare("UPDATE signing_keys SET rotated_at = ?1, retired_at = ?2 WHERE rotated_at IS NULL").bind(next.createdAt, retireAt),
+    db
+      .prepare("UPDATE signing_keys SET rotated_at = COALESCE(rotated_at, ?1), retired_at = MIN(COALESCE(retired_at, ?2), ?2)")
+      .bind(next.createdAt, retireAt),
     insertUnlessCurrent(db, next),
   ]);
 }

@@ -11,6 +11,8 @@ export function errorAnswer(c: Context<AppEnv>, code: ApiErrorCode, message: str
   const status = (API_ERRORS[code].status || 500) as ContentfulStatusCode;
   // RFC 9110 §15.5.2: a 401 names a scheme; §15.5.22: a 426 names a protocol.
   if (status === 401) c.header("WWW-Authenticate", "Bearer");
+  // RFC 6585 §4: windows of a minute.
+  if (status === 429) c.header("Retry-After", "60");
   if (status === 426) {
     c.header("Upgrade", "websocket");
     c.header("Connection", "Upgrade");

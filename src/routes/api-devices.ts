@@ -1,11 +1,14 @@
 /** Owner API: devices and their status. */
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import { z } from "zod";
+import { audited } from "../auth/admin-audit.ts";
+import { nameTaken } from "../auth/change-device.ts";
 import { deviceState, statusOf, statusOfAll } from "../auth/device-status.ts";
 import { mcpUrl } from "../auth/origins.ts";
+import { ownersOnly } from "../auth/owner.ts";
 import { removeEverywhere } from "../auth/record-and-copy.ts";
 import { hashSecret, mintDeviceKey, randomId } from "../auth/secrets.ts";
-import { type Device, findDeviceByName, insertDevice, listDevices } from "../db/devices.ts";
+import { type Device, findDeviceByName, insertDevice, listDevices, listDevicesOf } from "../db/devices.ts";
 import { type AppEnv, configOf, type Env } from "../env.ts";
 import { ApiError } from "../errors.ts";
 import { API } from "../limits.ts";
@@ -30,8 +33,14 @@ async function addDevice(env: Env, name: string) {
   const id = randomId();
   const deviceKey = mintDeviceKey(id);
   const isNew = await insertDevice(env.DB, { id, name, keyHash: await hashSecret(deviceKey), createdAt: Date.now() });
-  if (!isNew) throw new ApiError("conflict", `A device named "${name}" exists already.`);
+  if (!isNew) throw await nameTaken(env, name, Date.now());
   return { device: name, id, deviceKey, mcpUrl: publicUrl(env, name) };
+}
+
+/** The devices the signed-in person may see: all for an owner, those shared with them for a member. */
+async function visibleDevices(c: Context<AppEnv>): Promise<Device[]> {
+  const { id, role } = c.get("member");
+  return role === "owner" ? listDevices(c.env.DB, API.listRows) : listDevicesOf(c.env.DB, id, API.listRows);
 }
 
 function listed(env: Env, device: Device) {
@@ -46,23 +55,29 @@ function listed(env: Env, device: Device) {
   };
 }
 
-/** `/devices…` and `/status`, below `/api` and behind the owner's door. */
+/** `/devices…` and `/status`, below `/api`. */
 export function deviceRoutes(): Hono<AppEnv> {
   const app = new Hono<AppEnv>();
-  app.post("/devices", async (c) => {
+  app.post("/devices", ownersOnly, async (c) => {
     const { name } = await readBody(c, NewDevice);
-    return c.json(await addDevice(c.env, name), 201);
+    return c.json(await audited(c, { name: "device.add", target: name }, () => addDevice(c.env, name)), 201);
   });
   app.get("/devices", async (c) => {
-    const devices = await listDevices(c.env.DB, API.listRows);
+    const devices = await visibleDevices(c);
     return c.json({ devices: devices.map((device) => listed(c.env, device)) });
   });
-  app.delete("/devices/:name", async (c) => {
+  app.delete("/devices/:name", ownersOnly, async (c) => {
     const device = await deviceNamed(c.env, c.req.param("name"));
-    await removeEverywhere(c.env, device);
+    await audited(c, { name: "device.remove", target: device.name, device }, () => removeEverywhere(c.env, device));
     return c.json({ device: device.name, id: device.id, removed: true });
   });
-  app.get("/devices/:name/status", async (c) => c.json(await statusOf(c.env, await deviceNamed(c.env, c.req.param("name")))));
-  app.get("/status", async (c) => c.json(await statusOfAll(c.env, await listDevices(c.env.DB, API.listRows))));
+  app.get("/devices/:name/status", async (c) => {
+    const name = c.req.param("name");
+    const device = (await visibleDevices(c)).find((visible) => visible.name === name);
+    // SECURITY: a device that is not shared with a member is answered like one that does not exist.
+    if (device === undefined) throw new ApiError("not_found", "There is no device with this name.");
+    return c.json(await statusOf(c.env, device));
+  });
+  app.get("/status", async (c) => c.json(await statusOfAll(c.env, await visibleDevices(c))));
   return app;
 }

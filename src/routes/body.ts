@@ -25,7 +25,18 @@ export async function readBody<T>(c: Context<AppEnv>, schema: z.ZodType<T>): Pro
   }
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const path = issue === undefined || issue.path.length === 0 ? "body" : issue.path.join(".");
-  throw new ApiError("bad_request", `${path}: ${issue?.message ?? "is not valid"}`.slice(0, TEXT.message));
+  throw notValid(parsed.error, "body");
+}
+
+/** The query as `schema` says, or `bad_request` with the parameter that is wrong. Of several with one name the last counts. */
+export function readQuery<T>(c: Context<AppEnv>, schema: z.ZodType<T>): T {
+  const parsed = schema.safeParse(Object.fromEntries(new URL(c.req.url).searchParams));
+  if (parsed.success) return parsed.data;
+  throw notValid(parsed.error, "query");
+}
+
+function notValid(error: z.ZodError, whole: string): ApiError {
+  const [issue] = error.issues;
+  const path = issue === undefined || issue.path.length === 0 ? whole : issue.path.join(".");
+  return new ApiError("bad_request", `${path}: ${issue?.message ?? "is not valid"}`.slice(0, TEXT.message));
 }

@@ -2,12 +2,13 @@
  * `GET /tunnel`: where an agent dials in. The device key is checked in D1 before any object is touched, and the object
  * gets a request made here: nothing the agent sent passes, except that it wants this protocol.
  */
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import { bearerToken } from "../auth/bearer.ts";
 import { deviceStub } from "../auth/device-stub.ts";
 import { mcpUrl } from "../auth/origins.ts";
+import { countFailure, refuseAfterFailures } from "../auth/rate-limit.ts";
 import { constantTimeEqual, hashSecret, parseDeviceKey } from "../auth/secrets.ts";
-import { findKeyHolder, type KeyHolder } from "../db/device-keys.ts";
+import { endOlderKeys, findKeyHolder, type KeyHolder } from "../db/device-keys.ts";
 import { markBorn } from "../db/devices.ts";
 import { type AppEnv, configOf, type Env } from "../env.ts";
 import { ApiError } from "../errors.ts";
@@ -23,13 +24,20 @@ function refusedKey(): ApiError {
 }
 
 /** The device that the key in `Authorization` opens. */
-async function keyHolder(env: Env, headers: Headers): Promise<KeyHolder> {
-  const key = bearerToken(headers);
+async function keyHolder(c: Context<AppEnv>): Promise<KeyHolder> {
+  const { env } = c;
+  refuseAfterFailures(c, "failures");
+  const key = bearerToken(c.req.raw.headers);
   const claimed = key === undefined ? undefined : parseDeviceKey(key);
   if (key !== undefined && claimed !== undefined) {
-    const holder = await findKeyHolder(env.DB, await hashSecret(key), Date.now());
-    if (holder !== null && constantTimeEqual(holder.deviceId, claimed.deviceId)) return holder;
+    const hash = await hashSecret(key);
+    const holder = await findKeyHolder(env.DB, hash, Date.now());
+    if (holder !== null && constantTimeEqual(holder.deviceId, claimed.deviceId)) {
+      if (holder.hasOlderKeys) await endOlderKeys(env.DB, hash, Date.now());
+      return holder;
+    }
   }
+  countFailure(c, "failures");
   throw refusedKey();
 }
 
@@ -47,7 +55,7 @@ export function tunnelRoutes(): Hono<AppEnv> {
       throw new ApiError("upgrade_required", "This is where agents dial in with a WebSocket: `longline agent --relay URL`.");
     if (!offers(c.req.header("sec-websocket-protocol"), SUBPROTOCOL))
       throw new ApiError("bad_request", `The WebSocket must offer the subprotocol ${SUBPROTOCOL}.`);
-    const holder = await keyHolder(c.env, c.req.raw.headers);
+    const holder = await keyHolder(c);
     // The one place where a device is born: its object comes into being near the agent that dials.
     if (holder.bornAt === null) await markBorn(c.env.DB, holder.deviceId, Date.now());
     const found = await deviceStub(c.env, holder.deviceId);

@@ -4,6 +4,7 @@
  */
 import { Hono } from "hono";
 import { BASE_SCOPE } from "../auth/challenge.ts";
+import { oauthOff } from "../auth/oauth/availability.ts";
 import { mcpUrl } from "../auth/origins.ts";
 import { type AppEnv, configOf } from "../env.ts";
 import { isDeviceName } from "../policy/device-name.ts";
@@ -17,10 +18,13 @@ export function wellKnownRoutes(): Hono<AppEnv> {
   app.get(`${ROOT}/mcp/:device`, (c) => {
     const name = c.req.param("device");
     if (!isDeviceName(name)) return errorAnswer(c, "not_found", "This is not the URL of a device: its name is not well-formed.");
+    const { origins } = configOf(c.env);
+    const off = oauthOff(origins, c.get("origin"));
     return c.json({
       // RFC 9728 §3.3: equal to the URL the client used, so it follows the origin that was asked.
       resource: mcpUrl(c.get("origin"), name),
-      authorization_servers: [configOf(c.env).origins[0]],
+      // Without one there is nobody to ask for tokens; the reason is for whoever looks.
+      ...(off === undefined ? { authorization_servers: [origins[0]] } : { "dev.longline/oauth": off }),
       scopes_supported: [BASE_SCOPE],
       bearer_methods_supported: ["header"],
       resource_name: `Longline device ${name}`,

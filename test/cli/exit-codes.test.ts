@@ -31,7 +31,6 @@ describe("usage errors are 2, one line on stderr, nothing on stdout", () => {
     [["agent", "--relay", "http://127.0.0.1:1", "--upstream", "ftp://x"], "must look like http://"],
     [["agent", "--relay", "http://127.0.0.1:1", "--upstream", "http://u:p@127.0.0.1:2/"], "--upstream-headers"],
     [["agent", "--relay", "http://127.0.0.1:1", "--isolation", "none", "--", "cat"], "grant, shared"],
-    [["agent", "--relay", "http://127.0.0.1:1", "--", "cat"], "No device key"],
     [["agent", "--relay", "http://127.0.0.1:1", "--key-file", "missing", "--", "cat"], "missing does not exist"],
   ])("%j", async (argv, text) => {
     const { code, out, err } = await command(argv);

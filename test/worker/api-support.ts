@@ -1,7 +1,7 @@
 /** Driving the app with the real registry and objects that only take notes, so that each half can be made to fail. */
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import type { DeviceStatus } from "../../durable/rpc.ts";
+import type { DeviceStatus, OfferedTool } from "../../durable/rpc.ts";
 import { createApp } from "../../src/app.ts";
 import { hashSecret, mintOwnerToken, randomId } from "../../src/auth/secrets.ts";
 import { insertMember, type Role } from "../../src/db/members.ts";
@@ -26,6 +26,8 @@ export const STATUS: DeviceStatus = {
 export class NotingObjects {
   readonly notes: { id: string; method: string; argument: unknown }[] = [];
   readonly failing = new Set<string>();
+  /** The tools of every device. */
+  tools: OfferedTool[] | null = null;
   /** Runs before a call is answered. */
   before: (method: string) => Promise<void> = async () => {};
 
@@ -37,6 +39,11 @@ export class NotingObjects {
     };
     const stub: Partial<TunnelStub> = {
       putGrant: (grant) => note("putGrant", grant),
+      configure: (change) => note("configure", change),
+      offeredTools: async () => {
+        await note("offeredTools", undefined);
+        return this.tools;
+      },
       closeTunnel: (reason) => note("closeTunnel", reason),
       destroy: () => note("destroy", undefined),
       status: async () => {
@@ -67,13 +74,18 @@ export interface Relay {
   asOwner(method: string, path: string, body?: unknown): Promise<Response>;
 }
 
-/** Adds a person with an owner token; returns the token. */
-export async function tokenFor(role: Role): Promise<string> {
+/** Adds a person with a token for the API. */
+export async function memberWithToken(role: Role): Promise<{ token: string; memberId: string }> {
   const token = mintOwnerToken();
   const memberId = randomId();
   await insertMember(env.DB, { id: memberId, name: role, role, createdAt: Date.now() });
   await insertOwnerToken(env.DB, { hash: await hashSecret(token), memberId, label: "test", createdAt: Date.now() });
-  return token;
+  return { token, memberId };
+}
+
+/** Adds a person with a token for the API; returns the token. */
+export async function tokenFor(role: Role): Promise<string> {
+  return (await memberWithToken(role)).token;
 }
 
 /** A relay over the test's D1, with objects that take notes. */
@@ -82,7 +94,9 @@ export async function startRelay(overrides: Partial<Env> = {}): Promise<Relay> {
   const objects = new NotingObjects();
   const relayEnv: Env = {
     TUNNEL: objects,
+    PAIRING: env.PAIRING,
     DB: env.DB,
+    OAUTH_KV: env.OAUTH_KV,
     LONGLINE_ROOT_KEY: env.LONGLINE_ROOT_KEY,
     LONGLINE_ORIGINS: env.LONGLINE_ORIGINS,
     LONGLINE_RUNTIME: env.LONGLINE_RUNTIME,

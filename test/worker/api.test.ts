@@ -27,7 +27,11 @@ describe("the owner's door", () => {
 
   it("refuses a member with 403, and a revoked owner token with 401", async () => {
     const relay = await startRelay();
-    const member = await relay.send("/api/devices", { headers: { Authorization: `Bearer ${await tokenFor("member")}` } });
+    const member = await relay.send("/api/devices", {
+      method: "POST",
+      headers: { Authorization: `Bearer ${await tokenFor("member")}` },
+      body: JSON.stringify({ name: freshName() }),
+    });
     expect(member.status).toBe(403);
     await env.DB.prepare("UPDATE owner_tokens SET revoked_at = 1").run();
     expect((await relay.asOwner("GET", "/api/devices")).status).toBe(401);
@@ -165,6 +169,8 @@ describe("status", () => {
       lastCallAt: null,
       sessions: 0,
       inFlight: 0,
+      rivalAt: null,
+      settings: { headerOnlyModern: false, initializedModern: false, sessionExpiry: "sleep" },
     });
   });
 
@@ -178,10 +184,12 @@ describe("status", () => {
       generation: 3,
       agentVersion: "0.1.0",
       lastSeenAt: 1_700_000_000_000,
-      upstreams: [{ alias: "main", state: "ready", era: "modern", lastRoundTripMs: 12 }],
+      upstreams: [{ alias: "main", state: "ready", era: "modern", lastRoundTripMs: 12, lastRoundTripAt: 1_700_000_000_000, problem: null }],
       lastCallAt: 1_700_000_000_001,
       sessions: 2,
       inFlight: 1,
+      rivalAt: null,
+      settings: { headerOnlyModern: false, initializedModern: false, sessionExpiry: "sleep" },
     };
     expect(await (await relay.asOwner("GET", `/api/devices/${device}/status`)).json()).toEqual(expected);
     const all = await (await relay.asOwner("GET", "/api/status")).json<{ device: string }[]>();
@@ -235,11 +243,16 @@ describe("tokens", () => {
         grant: made.grant,
         device,
         for: "Ada",
+        kind: "token",
+        client: null,
+        member: expect.any(String),
+        memberName: "owner",
         createdAt: expect.any(Number),
         expiresAt: made.expiresAt,
         state: "active",
         rights: { tools: ["screenshot", "!shell"] },
         caps: { callsPerMinute: 30, inFlight: 2, parked: 4, listeners: 16 },
+        note: null,
       },
     ]);
     expect(JSON.stringify(tokens)).not.toContain(made.token);

@@ -6,7 +6,7 @@ import { ApiError } from "../../errors.ts";
 import { describeEvent } from "../agent-log.ts";
 import { findRelay, relayOption } from "../connection.ts";
 import { parseHeaders, readSecretText } from "../headers-file.ts";
-import { defaultStateDir } from "../state-dir.ts";
+import { defaultStateDir, pairedKeyPath } from "../state-dir.ts";
 import { listenForStop } from "../stop-signals.ts";
 import { printJson, type Terminal } from "../terminal.ts";
 import { packageVersion } from "../version.ts";
@@ -18,6 +18,7 @@ const DEVICE_KEY = /^llk_([0-9a-f]{32})_[A-Za-z0-9_-]{43}$/;
 interface AgentCommandOptions {
   relay?: string;
   keyFile?: string;
+  pairAs?: string;
   upstream?: string;
   upstreamHeaders?: string;
   demo?: boolean;
@@ -34,6 +35,7 @@ export function addAgentCommand(program: Command, terminal: Terminal): void {
     .description("offer an MCP server on this machine through a relay; needs no open port")
     .addOption(relayOption())
     .option("--key-file <file>", "file that holds the device key (or LONGLINE_DEVICE_KEY)")
+    .option("--pair-as <name>", "without a key: the name to be paired under (default: this machine's)")
     .option("--upstream <url>", "offer a Streamable HTTP server instead of a command")
     .option("--upstream-headers <file>", "headers for it, such as its own credentials: `Name: value` lines, or a JSON object")
     .option("--demo", "offer a few harmless tools instead of a server of your own")
@@ -60,7 +62,13 @@ async function agent(terminal: Terminal, command: string[], options: AgentComman
   using stop = listenForStop(terminal.env);
   const upstream = await readUpstream(terminal, command, options);
   const relay = await findRelay(terminal, options.relay);
-  const { deviceKey, deviceId } = await readDeviceKey(terminal, options.keyFile);
+  const key = await deviceKeyFor(terminal, options, relay, stop.signal).catch((error: unknown) => {
+    // Asked to stop while it waited to be paired.
+    if (stop.signal.aborted) return undefined;
+    throw error;
+  });
+  if (key === undefined) return;
+  const { deviceKey, deviceId } = key;
   // Loaded when needed: the other commands start faster without it.
   const { runAgent } = await import("../../agent/run-agent.ts");
   const handle = await runAgent({
@@ -77,7 +85,16 @@ async function agent(terminal: Terminal, command: string[], options: AgentComman
   void stop.stopped.then(async () => await handle.stop("signal"));
   const { code, message } = await handle.done;
   const failure = failureOf(code);
-  if (failure !== undefined) throw new ApiError(failure, message);
+  if (failure === undefined) return;
+  const hint = failure === "not_authorised" && key.keptIn !== undefined ? ` To pair this machine again, remove ${key.keptIn} first.` : "";
+  throw new ApiError(failure, `${message}${hint}`);
+}
+
+/** A device key, the id in it, and the file it was kept in when this machine was paired. */
+interface KnownKey {
+  deviceKey: string;
+  deviceId: string;
+  keptIn?: string;
 }
 
 /** What an end of the agent means for the exit code; undefined when it was asked to stop. */
@@ -119,12 +136,26 @@ async function demoUpstream(): Promise<UpstreamConfig> {
   return { kind: "builtin", alias: ALIAS, tools: demoTools() };
 }
 
-async function readDeviceKey(terminal: Terminal, file: string | undefined): Promise<{ deviceKey: string; deviceId: string }> {
+/** The key that was given; else the one this machine was paired with at this relay; else it is paired now. */
+async function deviceKeyFor(
+  terminal: Terminal,
+  options: AgentCommandOptions,
+  relay: URL,
+  signal: AbortSignal,
+): Promise<KnownKey> {
+  const file = options.keyFile;
   const fromEnv = terminal.env["LONGLINE_DEVICE_KEY"];
   const text = file === undefined ? fromEnv : await readSecretText(resolve(terminal.cwd, file), warnOn(terminal));
-  if (text === undefined || text.trim() === "")
-    throw usage("No device key: pass --key-file FILE or set LONGLINE_DEVICE_KEY. `longline device add NAME` makes one.");
-  const deviceKey = text.trim();
+  if (text !== undefined && text.trim() !== "") return readKey(text.trim());
+  if (file !== undefined) throw usage(`${file} holds no device key. \`longline device add NAME\` makes one.`);
+  const { keptKey, pair } = await import("../pairing.ts");
+  const keyPath = pairedKeyPath(terminal.env, relay, options.pairAs);
+  const kept = await keptKey(keyPath);
+  const deviceKey = kept ?? (await pair(terminal, { relay, keyPath, name: options.pairAs, version: packageVersion(), signal }));
+  return { ...readKey(deviceKey), keptIn: keyPath };
+}
+
+function readKey(deviceKey: string): { deviceKey: string; deviceId: string } {
   const deviceId = DEVICE_KEY.exec(deviceKey)?.[1];
   if (deviceId === undefined)
     throw new ApiError("not_authorised", "This is not a device key. `longline device add NAME` makes one that begins with llk_.");

@@ -4,6 +4,9 @@ import { connect, withOwnerOptions, type OwnerOptions } from "../connection.ts";
 import { formatTable } from "../table.ts";
 import { printJson, type Terminal } from "../terminal.ts";
 import { relativeTime } from "../times.ts";
+import { addDeviceApprove } from "./device-approve.ts";
+import { addDeviceChanges } from "./device-change.ts";
+import { addDeviceSet } from "./device-set.ts";
 
 /** Adds the `device` commands to the program. */
 export function addDeviceCommands(program: Command, terminal: Terminal): void {
@@ -20,6 +23,9 @@ export function addDeviceCommands(program: Command, terminal: Terminal): void {
     .description("list the devices and whether they are online")
     .addHelpText("after", "\nExample:\n  longline device list --json")
     .action(async (options: OwnerOptions) => await list(terminal, options));
+  addDeviceSet(device, terminal);
+  addDeviceApprove(device, terminal);
+  addDeviceChanges(device, terminal);
   withOwnerOptions(device.command("remove"))
     .description("remove a device: its key, its tokens and its link end at once")
     .argument("<name>", "the device's name")

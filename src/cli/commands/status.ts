@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { connect, withOwnerOptions, type OwnerOptions } from "../connection.ts";
 import type { DeviceStatus } from "../owner-api.ts";
 import { cleanText } from "../../agent/clean-text.ts";
+import { type DeviceSettings, SWITCH_NAMES } from "../../policy/device-settings.ts";
 import { formatTable } from "../table.ts";
 import { printJson, type Terminal } from "../terminal.ts";
 import { relativeTime } from "../times.ts";
@@ -45,9 +46,11 @@ function showOne(terminal: Terminal, device: DeviceStatus): void {
     ["state", device.state],
     ["agent", device.agentVersion ?? "unknown"],
     ["last seen", relativeTime(device.lastSeenAt, now)],
-    ["last call", relativeTime(device.lastCallAt, now)],
+    ["last good call", relativeTime(device.lastCallAt, now)],
     ["sessions", String(device.sessions)],
     ["in flight", String(device.inFlight)],
+    ...rivalFact(device.rivalAt, now),
+    ...settingFacts(device.settings),
   ];
   const width = Math.max(...facts.map(([name]) => name.length));
   terminal.out(facts.map(([name, value]) => `${name.padEnd(width)}  ${cleanText(value)}`).join("\n"));
@@ -57,6 +60,23 @@ function showOne(terminal: Terminal, device: DeviceStatus): void {
     u.state,
     u.era ?? "-",
     typeof u.lastRoundTripMs === "number" ? `${u.lastRoundTripMs} ms` : "-",
+    relativeTime(u.lastRoundTripAt ?? null, now),
+    u.problem ?? "-",
   ]);
-  terminal.out(`\n${formatTable(terminal, ["UPSTREAM", "STATE", "ERA", "ROUND TRIP"], rows)}`);
+  terminal.out(`\n${formatTable(terminal, ["UPSTREAM", "STATE", "ERA", "ROUND TRIP", "ANSWERED", "PROBLEM"], rows)}`);
+}
+
+/** A second machine with the same key is refused for good; the owner may want to know why one of them is idle. */
+function rivalFact(rivalAt: number | null | undefined, now: number): [string, string][] {
+  return typeof rivalAt === "number" ? [["refused", `another machine with this key, ${relativeTime(rivalAt, now)}`]] : [];
+}
+
+/** Settings that are not their default, which is what a person has to know of when a client is answered oddly. */
+function settingFacts(settings: DeviceSettings | undefined): [string, string][] {
+  if (settings === undefined) return [];
+  const switches = SWITCH_NAMES.filter((name) => settings[name]);
+  return [
+    ...(switches.length === 0 ? [] : [["switches", switches.join(", ")] as [string, string]]),
+    ...(settings.sessionExpiry === "sleep" ? [] : [["sessions end", settings.sessionExpiry] as [string, string]]),
+  ];
 }

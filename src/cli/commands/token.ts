@@ -1,11 +1,13 @@
 /** `longline token create|list|revoke`: what people may do on a device, each as a token of their own. */
-import { InvalidArgumentError, type Command } from "commander";
+import type { Command } from "commander";
 import { connect, withOwnerOptions, type OwnerOptions } from "../connection.ts";
 import { parseCount } from "../numbers.ts";
 import type { TokenRow } from "../owner-api.ts";
+import { collect, collectNames } from "../patterns.ts";
 import { formatTable } from "../table.ts";
 import { printJson, type Terminal } from "../terminal.ts";
 import { isoMinute, parseDuration, relativeTime } from "../times.ts";
+import { addTokenChanges } from "./token-change.ts";
 
 interface CreateOptions extends OwnerOptions {
   device: string;
@@ -16,6 +18,10 @@ interface CreateOptions extends OwnerOptions {
   expires?: number;
   callsPerMinute?: number;
   inFlight?: number;
+  parked?: number;
+  listeners?: number;
+  note?: string;
+  member?: string;
 }
 
 /** Adds the `token` commands to the program. */
@@ -35,6 +41,10 @@ export function addTokenCommands(program: Command, terminal: Terminal): void {
     .option("--expires <duration>", "how long it is valid, such as 12h or 7d (default: 90 days)", parseDuration)
     .option("--calls-per-minute <n>", "most calls in a minute (default: no limit)", parseCount)
     .option("--in-flight <n>", "most calls at the same time", parseCount)
+    .option("--parked <n>", "most calls that wait for a person's answer", parseCount)
+    .option("--listeners <n>", "most open notice streams", parseCount)
+    .option("--note <text>", "a note for yourself; it never reaches the device")
+    .option("--member <id>", "whose token it is, from `member list` (default: yours)")
     .addHelpText("after", "\nExample:\n  longline token create --device workshop-pi --for alice --tools 'camera_*' --expires 7d")
     .action(async (options: CreateOptions) => await create(terminal, options));
   withOwnerOptions(token.command("list"))
@@ -42,6 +52,7 @@ export function addTokenCommands(program: Command, terminal: Terminal): void {
     .option("--device <name>", "only those of this device")
     .addHelpText("after", "\nExample:\n  longline token list --device workshop-pi")
     .action(async (options: OwnerOptions & { device?: string }) => await list(terminal, options));
+  addTokenChanges(token, terminal);
   withOwnerOptions(token.command("revoke"))
     .description("revoke a grant: its next call is refused, its streams and sessions end")
     .argument("<grant>", "the grant's id, from `token create` or `token list`")
@@ -59,6 +70,10 @@ async function create(terminal: Terminal, options: CreateOptions): Promise<void>
     expiresMs: options.expires,
     callsPerMinute: options.callsPerMinute,
     inFlight: options.inFlight,
+    parked: options.parked,
+    listeners: options.listeners,
+    note: options.note,
+    member: options.member,
   });
   if (options.json === true) return printJson(terminal, { token, grant, mcpUrl, expiresAt });
   terminal.out(`grant    ${grant}\nmcp url  ${mcpUrl}\nexpires  ${isoMinute(expiresAt)}\ntoken    ${token}`);
@@ -89,14 +104,4 @@ function describeRights({ rights }: TokenRow): string {
 
 function stateOf(token: TokenRow, now: number): string {
   return token.state === "active" ? `expires ${relativeTime(token.expiresAt, now)}` : token.state;
-}
-
-/** A URI may contain commas, so each pattern is an option of its own. */
-function collect(value: string, before: string[] | undefined): string[] {
-  if (value === "") throw new InvalidArgumentError("A pattern cannot be empty.");
-  return [...(before ?? []), value];
-}
-
-function collectNames(value: string, before: string[] | undefined): string[] {
-  return value.split(",").reduce((all: string[], pattern) => collect(pattern.trim(), all), before ?? []);
 }

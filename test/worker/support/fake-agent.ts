@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import type { CallRequest, DeviceTunnelRpc } from "../../../durable/rpc.ts";
 import type { Grant } from "../../../src/policy/grant.ts";
-import { type AgentFrame, newCallId, type RelayFrame } from "../../../src/tunnel/frames.ts";
+import { type AgentFrame, CATALOGUE_STREAM, newCallId, type RelayFrame } from "../../../src/tunnel/frames.ts";
 import { decodeRelayMessage, encode, payloadText } from "../../../src/tunnel/codec.ts";
 import { within } from "../../support/deadline.ts";
 
@@ -44,6 +44,9 @@ export class FakeAgent {
   #received: Received[] = [];
   #waiting: (() => void) | undefined;
   #texts: string[] = [];
+  #isGreeted = false;
+  /** Answers to `settled` that came. */
+  #credits = 0;
 
   constructor(socket: WebSocket) {
     this.socket = socket;
@@ -70,6 +73,7 @@ export class FakeAgent {
   }
 
   hello(hello: Partial<Hello> = {}): void {
+    this.#isGreeted = true;
     this.send({
       type: "hello",
       protocol: { min: 1, max: 1 },
@@ -102,10 +106,29 @@ export class FakeAgent {
     return this.#received.filter((received) => received.frame.type === type).map((received) => received.frame);
   }
 
-  /** Everything that was sent to this agent before has arrived once this resolves. */
+  /**
+   * The object has taken everything this agent sent, and what it sent before that has arrived. The announcement of a
+   * catalogue is the one frame that the object answers at once; the text `ping` is answered by the platform.
+   */
   async settled(): Promise<void> {
+    if (!this.#isGreeted) return this.isAlive();
+    this.send({ type: "catalogue", digest: "settled", bytes: 1 });
+    await within(
+      SOON_MS,
+      "an answer of the object",
+      this.#until(() => this.#credits > 0),
+    );
+    this.#credits -= 1;
+  }
+
+  /** The socket is open: the platform answers for it. */
+  async isAlive(): Promise<void> {
     this.socket.send("ping");
-    await within(SOON_MS, "a pong text", this.#until(() => this.#texts.length > 0));
+    await within(
+      SOON_MS,
+      "a pong text",
+      this.#until(() => this.#texts.length > 0),
+    );
     this.#texts = [];
   }
 
@@ -141,7 +164,8 @@ export class FakeAgent {
     else {
       const decoded = decodeRelayMessage(typeof data === "string" ? data : new Uint8Array(data as ArrayBuffer));
       if (!decoded.ok) throw new Error(`relay sent a bad frame: ${decoded.problem}`);
-      if (decoded.frame !== null) this.#received.push({ frame: decoded.frame, payload: decoded.payload });
+      if (decoded.frame?.type === "credit" && decoded.frame.stream === CATALOGUE_STREAM && decoded.frame.bytes === 1) this.#credits += 1;
+      else if (decoded.frame !== null) this.#received.push({ frame: decoded.frame, payload: decoded.payload });
     }
     this.#waiting?.();
   }
