@@ -2,7 +2,7 @@
  * Pairing as in RFC 8628: a device shows a code, its owner approves it, the device fetches its key once. The decision and
  * the key are rows of D1; the object only remembers what the device said of itself.
  */
-import { z } from "zod";
+import type { z } from "zod";
 import { findDeviceByName, type Device } from "../db/devices.ts";
 import {
   approvePairing,

@@ -39,18 +39,37 @@ function sendChunks(socket: WebSocket, id: string, size: number): void {
 const filler = "x".repeat(65_536);
 const chunk = Buffer.alloc(FLOOR_CHUNK_BYTES, "A");
 
-const sockets = process.argv.slice(2).map((url) => new WebSocket(url, { perMessageDeflate: false }));
-for (const socket of sockets) {
+/** Sockets that connect at the same time, and how often one tries: an agent of ours would dial again as well. */
+const DIALS_AT_ONCE = 100;
+const TRIES = 20;
+
+async function connectOnce(url: string): Promise<WebSocket> {
+  const socket = new WebSocket(url, { perMessageDeflate: false });
   socket.on("message", (data: Buffer) => void answer(socket, data.toString("utf8")));
+  await new Promise((resolve, reject) => {
+    socket.once("open", resolve);
+    socket.once("error", reject);
+  });
+  return socket;
 }
+
+async function connect(url: string): Promise<void> {
+  for (let left = TRIES; ; left -= 1) {
+    try {
+      await connectOnce(url);
+      return;
+    } catch (error) {
+      if (left === 1) throw error;
+      await sleep(Math.random() * 1_000);
+    }
+  }
+}
+
+const urls = process.argv.slice(2);
 await Promise.all(
-  sockets.map(
-    (socket) =>
-      new Promise((resolve, reject) => {
-        socket.once("open", resolve);
-        socket.once("error", reject);
-      }),
-  ),
+  Array.from({ length: DIALS_AT_ONCE }, async (_, lane) => {
+    for (let at = lane; at < urls.length; at += DIALS_AT_ONCE) await connect(urls[at] ?? "");
+  }),
 );
 console.log("ready");
 process.stdin.on("end", () => process.exit(0)).resume();
