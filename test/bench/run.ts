@@ -1,7 +1,7 @@
 /**
  * What the relay adds, measured side by side on one machine.
  *
- *   npm run bench [-- --quick] [--json] [--check] [--only WORKLOAD…] [--no-scale]
+ *   npm run bench [-- --quick] [--json] [--check] [--only WORKLOAD…] [--no-scale] [--rounds N] [--devices N]
  *
  * `--quick` takes fewer and shorter rounds and fewer devices. `--check` exits 1 when a figure misses twice its bar:
  * machines are noisy, so only gross regressions count. With `--json`, one JSON value on stdout, progress on stderr.
@@ -33,9 +33,11 @@ const { values } = parseArgs({
     only: { type: "string", multiple: true },
     "no-scale": { type: "boolean", default: false },
     rounds: { type: "string" },
+    devices: { type: "string" },
   },
 });
-const plan = { ...(values.quick ? QUICK : FULL), ...(values.rounds === undefined ? {} : { rounds: Number(values.rounds) }) };
+const base = values.quick ? QUICK : FULL;
+const plan = { ...base, rounds: Number(values.rounds ?? base.rounds), devices: Number(values.devices ?? base.devices) };
 const log = (line: string): void => console.error(`bench: ${line}`);
 
 async function startSubjects(started: Subject[]): Promise<void> {

@@ -57,7 +57,10 @@ async function issuer(input: RequestInfo | URL, init?: RequestInit): Promise<Res
   if (url === `${ISSUER}/keys` || url === "https://acme.cloudflareaccess.com/cdn-cgi/access/certs") return json({ keys: [jwk] });
   if (url !== `${ISSUER}/token`) return new Response(null, { status: 404 });
   const headers = new Headers(init?.headers);
-  tokenRequests.push({ body: new URLSearchParams(typeof init?.body === "string" ? init.body : ""), authorization: headers.get("authorization") });
+  tokenRequests.push({
+    body: new URLSearchParams(typeof init?.body === "string" ? init.body : ""),
+    authorization: headers.get("authorization"),
+  });
   return json({ access_token: "x", token_type: "Bearer", id_token: await issue() });
 }
 

@@ -137,12 +137,7 @@ async function demoUpstream(): Promise<UpstreamConfig> {
 }
 
 /** The key that was given; else the one this machine was paired with at this relay; else it is paired now. */
-async function deviceKeyFor(
-  terminal: Terminal,
-  options: AgentCommandOptions,
-  relay: URL,
-  signal: AbortSignal,
-): Promise<KnownKey> {
+async function deviceKeyFor(terminal: Terminal, options: AgentCommandOptions, relay: URL, signal: AbortSignal): Promise<KnownKey> {
   const file = options.keyFile;
   const fromEnv = terminal.env["LONGLINE_DEVICE_KEY"];
   const text = file === undefined ? fromEnv : await readSecretText(resolve(terminal.cwd, file), warnOn(terminal));
