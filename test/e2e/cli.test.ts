@@ -44,6 +44,8 @@ test("a device from add to remove", async () => {
     lastCallAt: null,
     sessions: 0,
     inFlight: 0,
+    rivalAt: null,
+    settings: { sessionExpiry: "sleep", headerOnlyModern: false, initializedModern: false },
   };
   expect(await ok("status", "workshop")).toEqual(status);
   expect(await ok("status")).toEqual([status]);
