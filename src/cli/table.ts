@@ -1,4 +1,7 @@
-/** Tables that fit the terminal: the widest column gives way first, and no cell goes below a readable width. */
+/**
+ * Tables that fit the terminal: the widest column gives way first, and no cell goes below a readable width. The first
+ * column is never cut: it is the name or id that other commands take.
+ */
 import { CLI } from "../limits.ts";
 import { cleanText } from "../agent/clean-text.ts";
 import type { Terminal } from "./terminal.ts";
@@ -26,14 +29,14 @@ export function formatTable(
   return [terminal.hasColor ? `\u001b[1m${title}\u001b[0m` : title, ...cells.map((row) => line(row, widths))].join("\n");
 }
 
-/** Narrows the widest columns until the row fits, as far as the smallest readable width allows. */
+/** Narrows the widest columns but the first until the row fits, as far as the smallest readable width allows. */
 export function fitWidths(natural: readonly number[], columns: number): number[] {
   const widths = [...natural];
   let over = widths.reduce((sum, width) => sum + width, GAP.length * (widths.length - 1)) - columns;
   for (; over > 0; over -= 1) {
-    const widest = widths.indexOf(Math.max(...widths));
-    if ((widths[widest] ?? 0) <= MIN_WIDTH) break;
-    widths[widest] = (widths[widest] ?? 0) - 1;
+    const widest = Math.max(...widths.slice(1));
+    if (widest <= MIN_WIDTH) break;
+    widths[widths.indexOf(widest, 1)] = widest - 1;
   }
   return widths;
 }

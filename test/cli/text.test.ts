@@ -57,8 +57,13 @@ describe("tables", () => {
     for (const line of table.split("\n")) expect(line.length).toBeLessThanOrEqual(40);
     expect(table).toContain("short");
     expect(table).toContain("…");
-    expect(fitWidths([100, 20], 62)).toEqual([40, 20]);
-    expect(fitWidths([100, 100], 4)).toEqual([8, 8]);
+    expect(fitWidths([5, 100, 20], 69)).toEqual([5, 40, 20]);
+    expect(fitWidths([5, 100, 100], 4)).toEqual([5, 8, 8]);
+  });
+  test("never cut the first column, because other commands take it", () => {
+    const id = "de122e574ee20ee12ecb59ef85112233";
+    const table = formatTable({ columns: 40, hasColor: false }, ["GRANT", "RIGHTS"], [[id, "tools: list_*, !list_allowed"]]);
+    expect(table).toContain(`${id} `);
   });
   test("foreign text stays one cell of plain text", () => {
     const table = formatTable({ columns: 80, hasColor: false }, ["A"], [["a\u001b[31m\r\nb\u202e"]]);

@@ -2,23 +2,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { connectV1, connectV2, modernRequest, readMessages } from "../support/clients.ts";
-import { EVERYTHING, FIXTURE_STDIO, startFixtureHttp, startStack } from "../support/stack.ts";
+import { EVERYTHING, FIXTURE_STACKS, startStack } from "../support/stack.ts";
 import type { Stack } from "../support/stack.ts";
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-const upstreams: { name: string; start: () => Promise<Stack> }[] = [
-  { name: "the fixture over stdio", start: () => startStack({ agent: ["--", ...FIXTURE_STDIO] }) },
-  {
-    name: "the fixture over HTTP",
-    start: async () => {
-      const fixture = await startFixtureHttp();
-      return startStack({ agent: ["--upstream", fixture.url], alsoStop: [fixture] });
-    },
-  },
-];
-
-describe.each(upstreams)("with $name behind it", ({ start }) => {
+describe.each(FIXTURE_STACKS)("with $name behind it", ({ start }) => {
   let stack: Stack;
   beforeAll(async () => {
     stack = await start();

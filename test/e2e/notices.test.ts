@@ -9,7 +9,7 @@ import { within } from "../support/deadline.ts";
 import { EventReader } from "../support/event-reader.ts";
 import { eventually } from "../support/processes.ts";
 import { longline, startAgent } from "../support/relay-process.ts";
-import { FIXTURE_STDIO, startFixtureHttp, startStack } from "../support/stack.ts";
+import { FIXTURE_STACKS, startStack } from "../support/stack.ts";
 import type { Stack } from "../support/stack.ts";
 
 const SOON_MS = 10_000;
@@ -33,18 +33,7 @@ async function listening(stack: Stack, notifications: object, id: unknown = "L1"
   return new EventReader(response);
 }
 
-const upstreams: { name: string; start: () => Promise<Stack> }[] = [
-  { name: "the fixture over stdio", start: () => startStack({ agent: ["--", ...FIXTURE_STDIO] }) },
-  {
-    name: "the fixture over HTTP",
-    start: async () => {
-      const fixture = await startFixtureHttp();
-      return startStack({ agent: ["--upstream", fixture.url], alsoStop: [fixture] });
-    },
-  },
-];
-
-describe.each(upstreams)("with $name behind it", ({ start }) => {
+describe.each(FIXTURE_STACKS)("with $name behind it", ({ start }) => {
   let stack: Stack;
   beforeAll(async () => {
     stack = await start();

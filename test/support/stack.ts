@@ -84,3 +84,15 @@ export async function startFixtureHttp(): Promise<{ url: string; stop(): Promise
   const line = await server.line("stdout", (text) => text.startsWith("fixture on "));
   return { url: line.replace("fixture on ", ""), stop: () => server.stop() };
 }
+
+/** A stack for each way to serve the conformance fixture. */
+export const FIXTURE_STACKS: readonly { name: string; start: () => Promise<Stack> }[] = [
+  { name: "the fixture over stdio", start: () => startStack({ agent: ["--", ...FIXTURE_STDIO] }) },
+  {
+    name: "the fixture over HTTP",
+    start: async () => {
+      const fixture = await startFixtureHttp();
+      return startStack({ agent: ["--upstream", fixture.url], alsoStop: [fixture] });
+    },
+  },
+];
