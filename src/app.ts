@@ -3,6 +3,7 @@ import { Hono, type MiddlewareHandler } from "hono";
 import { hostAndOrigin } from "./auth/host-origin.ts";
 import { knownOrigins } from "./auth/known-origins.ts";
 import { requestId, requestLog } from "./auth/request-log.ts";
+import { restOfBody } from "./auth/rest-of-body.ts";
 import { securityHeaders } from "./auth/security-headers.ts";
 import type { AppEnv } from "./env.ts";
 import { accountRoutes } from "./routes/account.ts";
@@ -21,6 +22,7 @@ import { wellKnownRoutes } from "./routes/well-known.ts";
 export const LAYERS: readonly (readonly [name: string, layer: MiddlewareHandler<AppEnv>])[] = [
   ["request id", requestId],
   ["log", requestLog],
+  ["rest of the body", restOfBody],
   ["security headers", securityHeaders],
   ["known origins", knownOrigins],
   ["host and origin", hostAndOrigin],

@@ -14,6 +14,9 @@ const DAY_MS = 24 * HOUR_MS;
 export const EDGE = {
   /** Bytes of one request body; larger is 413. A request is the only thing that is assembled whole. */
   maxRequestBytes: 8 * MIB,
+  /** Bytes of a larger body that are read and dropped, so that its sender gets to the 413, and ms that may take. */
+  dropBytes: 32 * MIB,
+  dropMs: 5 * SECOND_MS,
   /** Bytes of all request headers together, name and value. Cloudflare stops at 16 KiB on older plans. */
   maxHeaderBytes: 16 * KIB,
   /** Nesting of a request body. JSON.parse itself survives more; our own walks must not overflow the stack. */

@@ -30,7 +30,7 @@ async function readBounded(request: Request, cap: number): Promise<Uint8Array | 
     if (done) break;
     size += value.length;
     if (size > cap) {
-      await reader.cancel("too large");
+      reader.releaseLock();
       return null;
     }
     parts.push(value);

@@ -91,10 +91,20 @@ describe("requests", () => {
     expect(upstream.runs(key)).toBe(1);
   });
 
-  test("over the cap are 413, and nothing runs", async () => {
-    const response = await fetch(mcpUrl, request({ key: "too large", pad: "x".repeat(EDGE.maxRequestBytes) }));
+  test.each([1, 2, 3])("of %i times the cap are 413, also when their length is not announced, and nothing runs", async (times) => {
+    const tooLarge = request({ key: "too large", pad: "x".repeat(times * EDGE.maxRequestBytes) });
+    const chunked = { ...tooLarge, body: new Blob([tooLarge.body]).stream(), duplex: "half" } as RequestInit;
+    for (const each of [tooLarge, chunked]) {
+      const response = await fetch(mcpUrl, each);
+      await response.body?.cancel();
+      expect([response.status, upstream.runs("too large")]).toEqual([413, 0]);
+    }
+  });
+
+  test("without a token are 401 at any size", async () => {
+    const response = await fetch(mcpUrl, { ...request({ key: "no token", pad: "x".repeat(EDGE.maxRequestBytes / 2) }), headers: {} });
     await response.body?.cancel();
-    expect([response.status, upstream.runs("too large")]).toEqual([413, 0]);
+    expect(response.status).toBe(401);
   });
 });
 

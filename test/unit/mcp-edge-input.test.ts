@@ -95,7 +95,11 @@ test("R91: a state that is changed, foreign, for another request or expired is -
     return [status, (json as { error?: { code: number } }).error?.code];
   };
   const bad = [200, -32602];
-  expect(await retry(nothing, { requestState: `${requestState.slice(0, -2)}AA` })).toEqual(bad);
+  const middle = requestState.length / 2;
+  for (const at of [Math.floor(middle), requestState.length - 10]) {
+    const other = requestState[at] === "A" ? "B" : "A";
+    expect(await retry(nothing, { requestState: `${requestState.slice(0, at)}${other}${requestState.slice(at + 1)}` })).toEqual(bad);
+  }
   expect(await retry(nothing, { requestState: "ll1." })).toEqual(bad);
   expect(await retry(nothing, { arguments: { door: "back", b: 1 } })).toEqual(bad);
   expect(await retry(() => void (edge.grant = "g2"))).toEqual(bad);

@@ -17,7 +17,14 @@ async function logOf(work: () => Promise<unknown>): Promise<Record<string, unkno
 
 describe("the layers", () => {
   it("stand in this order", () => {
-    expect(LAYERS.map(([name]) => name)).toEqual(["request id", "log", "security headers", "known origins", "host and origin"]);
+    expect(LAYERS.map(([name]) => name)).toEqual([
+      "request id",
+      "log",
+      "rest of the body",
+      "security headers",
+      "known origins",
+      "host and origin",
+    ]);
   });
 
   it("all apply to what the innermost refuses", async () => {
