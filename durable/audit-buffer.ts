@@ -4,9 +4,10 @@
  * Until a row is in one of the two, the agent is not told that it may forget the call: a lost object loses no row of a
  * call that ran.
  */
-import { insertAuditRows, type NewAuditRow, sweepAudit } from "../src/db/audit.ts";
+import { callsSince, insertAuditRows, type NewAuditRow, sweepAudit } from "../src/db/audit.ts";
 import { AUDIT } from "../src/limits.ts";
 import { log } from "../src/log.ts";
+import type { MadeCall } from "./call-rates.ts";
 
 /** What the buffer needs of its object. */
 export interface AuditPlace {
@@ -45,6 +46,18 @@ export class AuditBuffer {
     return this.#unstored.has(id);
   }
 
+  /** The device's calls since a time (epoch ms) that are on record. Without D1, those it did not take. Never rejects. */
+  async callsSince(deviceId: string, since: number): Promise<MadeCall[]> {
+    const kept = this.#kept().filter((row) => row.kind === "call" && row.at > since);
+    const calls = kept.flatMap(({ grant, at }) => (grant === undefined || grant === null ? [] : [{ grant, at }]));
+    try {
+      return [...calls, ...(await withDeadline(callsSince(this.#place.db, deviceId, since), AUDIT.writeMs))];
+    } catch (error) {
+      log("warn", "audit.not-read", { deviceId, error });
+      return calls;
+    }
+  }
+
   /** Stores what is gathered. Never rejects; batches do not overlap. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
@@ -67,11 +80,16 @@ export class AuditBuffer {
 
   async #handOver(): Promise<boolean> {
     for (;;) {
-      const kept = this.#place.sql.exec<{ id: string; row: string }>("SELECT id, row FROM audit_kept LIMIT ?", AUDIT.batchRows).toArray();
+      const kept = this.#kept(AUDIT.batchRows);
       if (kept.length === 0) return true;
-      if (!(await this.#toD1(kept.map(({ row }) => JSON.parse(row) as NewAuditRow)))) return false;
+      if (!(await this.#toD1(kept))) return false;
       for (const { id } of kept) this.#place.sql.exec("DELETE FROM audit_kept WHERE id = ?", id);
     }
+  }
+
+  #kept(limit: number = AUDIT.keptRows): NewAuditRow[] {
+    const rows = this.#place.sql.exec<{ row: string }>("SELECT row FROM audit_kept LIMIT ?", limit).toArray();
+    return rows.map(({ row }) => JSON.parse(row) as NewAuditRow);
   }
 
   async #writeAll(): Promise<void> {
@@ -117,13 +135,13 @@ export class AuditBuffer {
   }
 }
 
-async function withDeadline(work: Promise<unknown>, ms: number): Promise<void> {
+async function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
   let timer: number | null = null;
   const deadline = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`D1 did not answer within ${ms} ms`)), ms);
   });
   try {
-    await Promise.race([work, deadline]);
+    return await Promise.race([work, deadline]);
   } finally {
     clearTimeout(timer);
   }

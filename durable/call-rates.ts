@@ -1,6 +1,6 @@
 /**
- * Calls per minute of each grant that has a cap, as a sliding window. In memory while the object is awake; what it
- * counted is kept with the audit's batches and read again after a wake, so that sleeping does not renew a cap.
+ * Calls per minute of each grant that has a cap, as a sliding window. In memory while the object is awake; after a wake
+ * the audit's rows of the last minute say what was counted (design section 7), so that sleeping does not renew a cap.
  */
 const MINUTE_MS = 60_000;
 /** Times that are over and kept until they are cut off together, so that a call costs the same whatever the cap. */
@@ -12,22 +12,29 @@ interface Window {
   from: number;
 }
 
-/** Where counts outlive the object's memory. */
-export interface RateStore {
-  load(grant: string): number[];
-  save(grant: string, calls: readonly number[]): void;
+/** A call that was made: whose grant, and when (epoch ms). */
+export interface MadeCall {
+  grant: string;
+  at: number;
 }
 
-const FORGETFUL: RateStore = { load: () => [], save: () => {} };
-
 export class CallRates {
-  readonly #store: RateStore;
+  /** Reads the calls since a time (epoch ms), in any order. Never rejects. */
+  readonly #load: (since: number) => Promise<readonly MadeCall[]>;
   readonly #windows = new Map<string, Window>();
-  readonly #changed = new Set<string>();
+  #learning: Promise<void> | undefined;
+  #isKnown = false;
 
-  /** Without a store, counts live as long as the instance. */
-  constructor(store: RateStore = FORGETFUL) {
-    this.#store = store;
+  /** Without `load`, what an earlier instance counted is not known. */
+  constructor(load: (since: number) => Promise<readonly MadeCall[]> = async () => []) {
+    this.#load = load;
+  }
+
+  /** Null when the last minute is known; else resolves when it is. */
+  learn(now: number): Promise<void> | null {
+    if (this.#isKnown) return null;
+    this.#learning ??= this.#learn(now);
+    return this.#learning;
   }
 
   /** Counts one call at `now`. Returns 0, or the ms after which the next one fits; that call is not counted. */
@@ -39,26 +46,24 @@ export class CallRates {
     const oldest = at < window.from ? undefined : times[at];
     if (oldest !== undefined) return Math.max(1, oldest + MINUTE_MS - now);
     times.push(now);
-    this.#changed.add(grant);
     return 0;
-  }
-
-  /** Stores what was counted since the last time; to be called off any call's path. */
-  save(): void {
-    for (const grant of this.#changed) this.#store.save(grant, liveTimes(this.#windows.get(grant)));
-    this.#changed.clear();
   }
 
   /** Forgets a grant that ended. */
   drop(grant: string): void {
-    if (this.#windows.delete(grant)) this.#store.save(grant, []);
-    this.#changed.delete(grant);
+    this.#windows.delete(grant);
+  }
+
+  async #learn(now: number): Promise<void> {
+    const calls = await this.#load(now - MINUTE_MS);
+    for (const { grant, at } of calls.toSorted((one, other) => one.at - other.at)) this.#windowOf(grant).times.push(at);
+    this.#isKnown = true;
   }
 
   #windowOf(grant: string): Window {
     const known = this.#windows.get(grant);
     if (known !== undefined) return known;
-    const window = { times: this.#store.load(grant), from: 0 };
+    const window = { times: [], from: 0 };
     this.#windows.set(grant, window);
     return window;
   }
@@ -70,8 +75,4 @@ function slide(window: Window, since: number): void {
   if (window.from < SLACK) return;
   times.splice(0, window.from);
   window.from = 0;
-}
-
-function liveTimes(window: Window | undefined): readonly number[] {
-  return window === undefined ? [] : window.times.slice(window.from);
 }

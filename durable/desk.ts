@@ -21,7 +21,6 @@ import { Meta } from "./meta.ts";
 import { ParkedCalls } from "./parked-calls.ts";
 import { PendingCalls } from "./pending-calls.ts";
 import { Presence } from "./presence.ts";
-import { storedRates } from "./stored-rates.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { Ticker } from "./ticker.ts";
 import { UpstreamResources } from "./upstream-resources.ts";
@@ -98,12 +97,12 @@ export class Desk {
     this.parked = new ParkedCalls(storage.sql);
     this.links = new Links(ctx);
     this.presence = new Presence(this, db);
-    this.rates = new CallRates(storedRates(storage.sql));
+    this.rates = new CallRates((since) => this.audit.callsSince(this.meta.get("deviceId") ?? "", since));
     this.audit = new AuditBuffer({
       sql: storage.sql,
       db,
       planRetry: (at) => this.alarms.planBy("audit", at),
-      onStored: () => this.#onAuditStored(),
+      onStored: () => this.delivered.flush(),
       now: () => this.now(),
     });
     this.delivered = new Delivered(
@@ -125,11 +124,6 @@ export class Desk {
   countSlots(): void {
     const offered = this.links.current()?.attachment.maxConcurrentCalls ?? TUNNEL.maxConcurrentCalls;
     this.flow.setSlots(Math.min(offered, TUNNEL.maxConcurrentCalls) - this.parked.count());
-  }
-
-  #onAuditStored(): void {
-    if (!this.isOver) this.rates.save();
-    this.delivered.flush();
   }
 
   /** At most one write a minute, and never while a call waits for it. */

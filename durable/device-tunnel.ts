@@ -81,6 +81,9 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
       noteRefusedCall(desk, request, NO_GRANT);
       return { ok: false, refusal: NO_GRANT };
     }
+    // Once after a wake, and only for grants that are counted.
+    const learning = grant.caps.callsPerMinute === null ? null : desk.rates.learn(desk.now());
+    if (learning !== null) await learning;
     const admitted = admit(desk, grant, request);
     const session = admitted.session === undefined ? {} : { session: sessionFacts(admitted.session) };
     if (!admitted.ok) {

@@ -40,6 +40,10 @@ const STEPS: readonly (readonly string[])[] = [
     // When capped grants made their calls of the last minute.
     "CREATE TABLE rates (grant_id TEXT PRIMARY KEY, calls TEXT NOT NULL) STRICT",
   ],
+  [
+    // The audit has what it held, and a write here holds back whatever the object sends until it is on disk.
+    "DROP TABLE rates",
+  ],
 ];
 
 /** Whether the object has state at all: false until the first dial-in, and again once it is destroyed. */

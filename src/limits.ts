@@ -438,6 +438,8 @@ export const AUDIT = {
   retryMs: 30 * SECOND_MS,
   /** Rows an object keeps while D1 is away; the oldest give way. */
   keptRows: 10_000,
+  /** Calls of the last minute that a waking object reads to go on counting; a cap above this is not worth more. */
+  countedRows: 10_000,
   /** Refused attempts per minute of one grant that become rows; more of them say nothing new. */
   refusedPerMinute: 30,
   /** Characters of a method, target or client name. */

@@ -93,6 +93,8 @@ const Row = z
 /** A row as the API gives it. */
 export type AuditRow = z.output<typeof Row>;
 
+const MadeCall = z.object({ grant: z.string(), at: z.number() });
+
 const DAY_MS = 86_400_000;
 
 /**
@@ -168,6 +170,17 @@ export async function listAudit(db: D1Database, filter: AuditFilter): Promise<Au
     )
     .all();
   return results.map((row) => Row.parse(row));
+}
+
+/** The calls on one device since a time (epoch ms), newest first, a bounded number: what was counted against its caps. */
+export async function callsSince(db: D1Database, deviceId: string, since: number): Promise<{ grant: string; at: number }[]> {
+  const { results } = await db
+    .prepare(
+      "SELECT grant_id AS \"grant\", at FROM audit WHERE device_id = ?1 AND at > ?2 AND kind = 'call' AND grant_id IS NOT NULL ORDER BY at DESC LIMIT ?3",
+    )
+    .bind(deviceId, since, AUDIT.countedRows)
+    .all();
+  return results.map((row) => MadeCall.parse(row));
 }
 
 /** The number of the newest row; 0 for an empty table. A follower starts behind it. */
