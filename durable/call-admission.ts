@@ -1,4 +1,5 @@
 /** Whether a request may be forwarded at all: grant, rights, session, parameter headers, caps. No I/O, no storage write. */
+import type { Failure } from "../src/errors.ts";
 import { QUEUE } from "../src/limits.ts";
 import { decide } from "../src/policy/decide.ts";
 import { type Grant, isUsable, scopesFor } from "../src/policy/grant.ts";
@@ -61,13 +62,17 @@ function argumentsOf(payload: string): unknown {
 function checkCaps(desk: Desk, grant: Grant, now: number): Refusal | null {
   if (desk.pending.ofGrant(grant.id) >= grant.caps.inFlight) return rateLimited(QUEUE.retryAfterMs);
   if (grant.caps.callsPerMinute === null) return null;
-  const retryAfterMs = desk.rates.take(grant.id, grant.caps.callsPerMinute, now);
-  return retryAfterMs === 0 ? null : rateLimited(retryAfterMs);
+  const { callsPerMinute } = grant.caps;
+  const retryAfterMs = desk.rates.take(grant.id, callsPerMinute, now);
+  if (retryAfterMs === 0) return null;
+  const wait = Math.ceil(retryAfterMs / 1000);
+  return rateLimited(retryAfterMs, `Calls per minute of this grant are limited to ${callsPerMinute}. Wait ${wait} s and call again.`);
 }
 
-/** Too many at once; nothing was started. */
-export function rateLimited(retryAfterMs: number): Refusal {
-  return { kind: "failure", failure: { reason: "rate_limited", outcome: "not_started", data: { retryAfterMs } } };
+/** Too many, at once unless the message says otherwise; nothing was started. */
+export function rateLimited(retryAfterMs: number, message?: string): Refusal {
+  const failure: Failure = { reason: "rate_limited", outcome: "not_started", data: { retryAfterMs } };
+  return { kind: "failure", failure: message === undefined ? failure : { ...failure, message } };
 }
 
 /** What a session problem means for the request. */

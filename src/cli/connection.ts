@@ -1,4 +1,5 @@
 /** Which relay a command talks to, and with which owner token: options, then environment, then a relay in `.longline/`. */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { Option, type Command } from "commander";
 import { ApiError } from "../errors.ts";
@@ -41,7 +42,7 @@ export async function connect(terminal: Terminal, options: OwnerOptions): Promis
   const given = options.relay ?? present(terminal.env["LONGLINE_RELAY"]);
   const running = await runningRelay(local).catch(() => undefined);
   const relay = given === undefined ? running : parseRelay(given).origin;
-  if (relay === undefined) throw noRelay();
+  if (relay === undefined) throw noRelay(local);
   // SECURITY: the local token is offered to the local relay only.
   const kept = relay === running ? await readOwnerToken(local).catch(() => undefined) : undefined;
   const token = options.ownerToken ?? present(terminal.env["LONGLINE_OWNER_TOKEN"]) ?? kept;
@@ -56,8 +57,9 @@ export async function connect(terminal: Terminal, options: OwnerOptions): Promis
 export async function findRelay(terminal: Terminal, option: string | undefined): Promise<URL> {
   const given = option ?? present(terminal.env["LONGLINE_RELAY"]);
   if (given !== undefined) return parseRelay(given);
-  const running = await runningRelay(join(terminal.cwd, LOCAL_DATA)).catch(() => undefined);
-  if (running === undefined) throw noRelay();
+  const local = join(terminal.cwd, LOCAL_DATA);
+  const running = await runningRelay(local).catch(() => undefined);
+  if (running === undefined) throw noRelay(local);
   return new URL(running);
 }
 
@@ -71,7 +73,13 @@ export function parseRelay(text: string): URL {
   return new URL(url.origin);
 }
 
-function noRelay(): ApiError {
+function noRelay(local: string): ApiError {
+  if (existsSync(local)) {
+    return new ApiError(
+      "relay_unreachable",
+      `The relay that keeps its data in ${LOCAL_DATA}/ does not run. Start it with \`longline serve\`, or pass --relay URL.`,
+    );
+  }
   return new ApiError(
     "bad_request",
     `Which relay? Pass --relay URL, set LONGLINE_RELAY, or run this where a relay keeps its data in ${LOCAL_DATA}/.`,

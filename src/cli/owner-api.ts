@@ -169,9 +169,7 @@ function unreachable(relay: URL, cause: unknown): ApiError {
 function refusal(relay: URL, status: number, text: string): ApiError {
   const body = ErrorBody.safeParse(parseJson(text));
   if (body.success && isKnownCode(body.data.error.code)) {
-    const hint =
-      body.data.error.code === "not_authorised" ? " Pass the relay's owner token with --owner-token or LONGLINE_OWNER_TOKEN." : "";
-    return new ApiError(body.data.error.code, `${cleanText(body.data.error.message)}${hint}`);
+    return new ApiError(body.data.error.code, cleanText(body.data.error.message));
   }
   // A gateway in front of the relay speaks for a relay that is away.
   if (status === 502 || status === 503 || status === 504) return unreachable(relay, undefined);

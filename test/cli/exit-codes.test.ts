@@ -1,5 +1,8 @@
 /** Exit codes and error lines: programs decide by the first, people by the second. */
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { command, fakeRelay } from "./support.ts";
 
@@ -100,6 +103,14 @@ describe("a relay that is not there ends with 5", () => {
     relay = await fakeRelay(502, "<html>bad gateway");
     expect((await command(["status"], { env: relay.env })).code).toBe(5);
   });
+});
+
+test("a relay that has its data here and does not run ends with 5, and the line says how to start it", async () => {
+  const cwd = await mkdtemp(join(tmpdir(), "longline-test-"));
+  await mkdir(join(cwd, ".longline"));
+  const outcome = await command(["status"], { cwd });
+  expect(outcome).toEqual({ code: 5, out: "", err: expect.stringContaining("longline serve") });
+  await rm(cwd, { recursive: true });
 });
 
 test("a missing owner token ends with 3, without a request", async () => {

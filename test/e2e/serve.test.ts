@@ -4,7 +4,7 @@ import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/pr
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { eventually, isAlive, temporaryDir, type RunningProcess } from "../support/processes.ts";
+import { eventually, isAlive, startProcess, temporaryDir, type RunningProcess } from "../support/processes.ts";
 import { longline, startLongline, startRelay, type RelayProcess } from "../support/relay-process.ts";
 
 let home: Awaited<ReturnType<typeof temporaryDir>>;
@@ -37,6 +37,16 @@ describe("a first start", () => {
     await process.stop();
     expect(process.output.stdout.split("\n")).toEqual([JSON.stringify({ url, ownerToken, consoleUrl }), ""]);
     expect(process.output.stderr).not.toContain(ownerToken);
+  });
+
+  test("tells a person the next command, which works when pasted in another terminal", async () => {
+    const run = startLongline(["serve", "--port", "0", "--data", dataDir]);
+    started.push(run);
+    const line = await run.line("stderr", (text) => text.startsWith("Next: "));
+    expect(line).not.toContain("llo_");
+    const script = `longline() { node ${join(import.meta.dirname, "../../bin/longline.cjs")} "$@"; }; ${line.slice("Next: ".length)}`;
+    const pasted = startProcess("/bin/sh", ["-c", script.replace("NAME", "workshop")]);
+    expect([(await pasted.ended()).code, pasted.output.stdout]).toEqual([0, expect.stringContaining("workshop")]);
   });
 
   test("keeps data and secrets for their owner only", async () => {

@@ -261,6 +261,9 @@ describe("calls per minute", () => {
     await rowSoon(request.callId);
     await evictDurableObject(stub);
     const refused = await refusal(stubOf(deviceId).call(requestOf(grant.id)));
-    expect(refused).toMatchObject({ kind: "failure", failure: { reason: "rate_limited" } });
+    expect(refused).toMatchObject({ kind: "failure", failure: { reason: "rate_limited", outcome: "not_started" } });
+    expect(refused).toMatchObject({
+      failure: { message: expect.stringMatching(/^Calls per minute of this grant are limited to 1\. Wait \d+ s/) },
+    });
   });
 });

@@ -53,10 +53,20 @@ async function serve(terminal: Terminal, options: ServeOptions): Promise<void> {
   });
   const { url, ownerToken, consoleUrl } = relay;
   if (options.json === true) printJson(terminal, { url, ownerToken, consoleUrl });
-  else terminal.err(`Relay ready at ${url}\nOwner token in ${ownerTokenPath(dataDir)}\nNext: longline device add NAME\nStop with Ctrl-C.`);
+  else
+    terminal.err(
+      `Relay ready at ${url}\nOwner token in ${ownerTokenPath(dataDir)}\nNext: ${nextCommand(terminal, dataDir, relay.localUrl)}\nStop with Ctrl-C.`,
+    );
   const why = await Promise.race([stop.stopped, ended]);
   await relay.stop();
   if (why === "ended") throw new ApiError("failed", "The relay's runtime ended unexpectedly. Its log above may say why; start it again.");
+}
+
+/** What to type next in another terminal here: a relay in the usual directory is found by itself. */
+function nextCommand(terminal: Terminal, dataDir: string, url: string): string {
+  const command = "longline device add NAME";
+  if (dataDir === resolve(terminal.cwd, LOCAL_DATA)) return command;
+  return `LONGLINE_OWNER_TOKEN="$(cat '${ownerTokenPath(dataDir)}')" ${command} --relay ${url}`;
 }
 
 /** Variables of the environment that the relay reads, and what the options say. A wrong one stops the start. */
