@@ -8,8 +8,13 @@ import { readSignInConfig, type SignInConfig, type SignInVariables } from "./pol
 /** A stub as the Worker sees it: the RPC surface, and `fetch` for WebSocket upgrades only. */
 export type TunnelStub = DeviceTunnelRpc & { fetch(request: Request): Promise<Response> };
 
+interface TunnelNamespace {
+  getByName(name: string): TunnelStub;
+}
+
 export interface Env extends SignInVariables {
-  TUNNEL: { getByName(name: string): TunnelStub };
+  /** Reached through `tunnelOf` alone. */
+  TUNNEL: TunnelNamespace & { jurisdiction(name: string): TunnelNamespace };
   /** Records of devices that wait to be paired; reached through src/auth/pairing-object.ts alone. */
   PAIRING: DurableObjectNamespace;
   DB: D1Database;
@@ -19,10 +24,17 @@ export interface Env extends SignInVariables {
   LONGLINE_ROOT_KEY: string;
   /** Public origins, comma-separated, the first canonical. */
   LONGLINE_ORIGINS: string;
+  /** Cloudflare only: the jurisdiction all objects stay in; chosen before the first device, because it names other objects. */
+  LONGLINE_JURISDICTION?: DurableObjectJurisdiction;
   /** "embedded" on `longline serve`, "cloudflare" otherwise. */
   LONGLINE_RUNTIME: string;
   /** Embedded only: the header in which a trusted proxy names the client's address. */
   LONGLINE_PROXY_HEADER?: string;
+}
+
+/** A fresh stub of a device's object, in the relay's jurisdiction. */
+export function tunnelOf({ TUNNEL, LONGLINE_JURISDICTION: jurisdiction }: Env, deviceId: string): TunnelStub {
+  return (jurisdiction === undefined ? TUNNEL : TUNNEL.jurisdiction(jurisdiction)).getByName(deviceId);
 }
 
 /** A public origin, exactly as browsers write it. */

@@ -486,4 +486,9 @@ export const CLI = {
   /** ms between two looks for new audit rows, and rows of one look. */
   followMs: 1 * SECOND_MS,
   followRows: 1_000,
+  /** ms a deployed relay has to answer: a new certificate takes its time; ms between two looks. */
+  deployHealthMs: 3 * MINUTE_MS,
+  deployPollMs: 2 * SECOND_MS,
+  /** ms between two looks whether calls are still in flight before an upgrade. */
+  drainPollMs: 500,
 } as const;

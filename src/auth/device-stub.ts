@@ -3,7 +3,7 @@
  * until then D1 answers for it, and no look-up may touch it.
  */
 import { waitUntil } from "cloudflare:workers";
-import type { Env, TunnelStub } from "../env.ts";
+import { type Env, tunnelOf, type TunnelStub } from "../env.ts";
 import { type Device, findDevice } from "../db/devices.ts";
 import { EDGE } from "../limits.ts";
 import { log } from "../log.ts";
@@ -69,5 +69,5 @@ export async function deviceStub(
     lookBeside(env, deviceId, { ...known, seenAt: now });
   }
   // A fresh stub each time: after an object was lost, an old stub stays broken.
-  return { born: true, stub: env.TUNNEL.getByName(deviceId), settings: known.settings, names: known.names };
+  return { born: true, stub: tunnelOf(env, deviceId), settings: known.settings, names: known.names };
 }

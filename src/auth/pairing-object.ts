@@ -31,8 +31,10 @@ interface PairingStub {
 const Answer = z.object({ record: z.string().nullable() });
 
 function stubOf(env: Env, id: string): PairingStub {
+  const { PAIRING: everywhere, LONGLINE_JURISDICTION: jurisdiction } = env;
+  const namespace = jurisdiction === undefined ? everywhere : everywhere.jurisdiction(jurisdiction);
   // SAFETY: the methods of durable/pairing.ts; the library's stub is `any`.
-  return proxyDurable(env.PAIRING, { parse: true }).get(id) as PairingStub;
+  return proxyDurable(namespace, { parse: true }).get(id) as PairingStub;
 }
 
 /** Stores what a device says of itself until `expiresAt` (epoch ms). */

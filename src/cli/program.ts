@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { ApiError } from "../errors.ts";
 import { addAgentCommand } from "./commands/agent.ts";
 import { addAuditCommand } from "./commands/audit.ts";
+import { addDeployCommands } from "./commands/deploy.ts";
 import { addDeviceCommands } from "./commands/device.ts";
 import { addInviteCommands } from "./commands/invite.ts";
 import { addKeysCommand } from "./commands/keys.ts";
@@ -41,6 +42,7 @@ export function buildProgram(terminal: Terminal): Command {
   addKeysCommand(program, terminal);
   addAuditCommand(program, terminal);
   addStatusCommand(program, terminal);
+  addDeployCommands(program, terminal);
   addStartCommand(program, terminal);
   return program.addHelpText(
     "after",

@@ -9,6 +9,7 @@ import { auditRoutes } from "./api-audit.ts";
 import { deviceChangeRoutes } from "./api-device-changes.ts";
 import { deviceSettingsRoutes } from "./api-device-settings.ts";
 import { deviceRoutes } from "./api-devices.ts";
+import { drainRoutes } from "./api-drain.ts";
 import { keyRoutes } from "./api-keys.ts";
 import { originRoutes } from "./api-origins.ts";
 import { pairingRoutes } from "./api-pairings.ts";
@@ -26,6 +27,7 @@ export function apiRoutes(): Hono<AppEnv> {
   app.route("/", tokenRoutes());
   app.route("/", auditRoutes());
   app.route("/", keyRoutes());
+  app.route("/", drainRoutes());
   app.route("/", originRoutes());
   app.route("/", peopleRoutes());
   app.route("/", pairingRoutes());

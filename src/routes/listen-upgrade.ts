@@ -3,7 +3,7 @@
  * the client sent passes.
  */
 import type { Refusal } from "../../durable/rpc.ts";
-import type { Env } from "../env.ts";
+import { type Env, tunnelOf } from "../env.ts";
 import type { ListenReply, ListenSocket } from "../mcp/listen-socket.ts";
 import { asciiJson, LISTEN_HEADER, LISTEN_PATH, type ListenFacts } from "../tunnel/notices.ts";
 
@@ -13,7 +13,7 @@ const LOST = 1006;
 /** Opens a listener's socket at a device's object. Rejects when the object is lost. */
 export async function listenAt(env: Env, deviceId: string, facts: ListenFacts): Promise<ListenReply> {
   const headers = { Upgrade: "websocket", [LISTEN_HEADER]: asciiJson(facts) };
-  const response = await env.TUNNEL.getByName(deviceId).fetch(new Request(`https://object${LISTEN_PATH}`, { headers }));
+  const response = await tunnelOf(env, deviceId).fetch(new Request(`https://object${LISTEN_PATH}`, { headers }));
   if (response.webSocket !== null) return { ok: true, socket: listenSocket(response.webSocket) };
   if (response.status !== 200) throw new Error(`the object refused a listener with ${response.status}`);
   // What the object says there is a refusal, by its own type.

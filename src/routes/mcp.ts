@@ -4,7 +4,7 @@ import { authenticate, insufficientScope, unauthorised } from "../auth/authentic
 import { deviceStub } from "../auth/device-stub.ts";
 import { isGrantOfRecord } from "../auth/grant-of-record.ts";
 import { seal, unseal } from "../auth/sealing.ts";
-import { type AppEnv, configOf } from "../env.ts";
+import { type AppEnv, configOf, tunnelOf } from "../env.ts";
 import { EDGE } from "../limits.ts";
 import { log } from "../log.ts";
 import type { EdgeContext } from "../mcp/context.ts";
@@ -54,7 +54,7 @@ function contextOf(
   const { rootKey, runtime } = configOf(c.env);
   const access: TunnelAccess = {
     tunnel,
-    fresh: async () => (isBorn ? c.env.TUNNEL.getByName(deviceId) : tunnel),
+    fresh: async () => (isBorn ? tunnelOf(c.env, deviceId) : tunnel),
     listen: (facts) => listenAt(c.env, deviceId, facts),
     pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     report: (error) => log("error", "mcp.object-failed", { id: c.get("requestId"), deviceId, error }),

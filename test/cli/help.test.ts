@@ -49,6 +49,8 @@ test("the commands of the command line are these", () => {
     "keys rotate",
     "audit retention",
     "status",
+    "deploy",
+    "destroy",
     "start",
   ]);
 });

@@ -31,6 +31,14 @@ export class NotingObjects {
   /** Runs before a call is answered. */
   before: (method: string) => Promise<void> = async () => {};
 
+  /** Where objects were asked for, when a place was named. */
+  readonly jurisdictions: string[] = [];
+
+  jurisdiction(name: string): this {
+    this.jurisdictions.push(name);
+    return this;
+  }
+
   getByName(id: string): TunnelStub {
     const note = async (method: string, argument: unknown): Promise<void> => {
       this.notes.push({ id, method, argument });
@@ -46,6 +54,10 @@ export class NotingObjects {
       },
       closeTunnel: (reason) => note("closeTunnel", reason),
       destroy: () => note("destroy", undefined),
+      drain: async () => {
+        await note("drain", undefined);
+        return 2;
+      },
       status: async () => {
         await note("status", undefined);
         return STATUS;

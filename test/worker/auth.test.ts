@@ -299,6 +299,7 @@ describe("the way to an object", () => {
     getByName: () => {
       throw new Error("an object was touched");
     },
+    jurisdiction: () => never,
   };
 
   it("is closed for a device that was never born or is unknown", async () => {
