@@ -7,6 +7,7 @@
 import { callsSince, insertAuditRows, type NewAuditRow, sweepAudit } from "../src/db/audit.ts";
 import { AUDIT } from "../src/limits.ts";
 import { log } from "../src/log.ts";
+import { countRow } from "../src/metrics.ts";
 import type { MadeCall } from "./call-rates.ts";
 
 /** What the buffer needs of its object. */
@@ -35,6 +36,7 @@ export class AuditBuffer {
 
   /** Takes a row. Returns at once. */
   add(row: NewAuditRow): void {
+    countRow(row);
     this.#rows.push(row);
     this.#unstored.add(row.id);
     if (this.#rows.length >= AUDIT.batchRows) void this.flush();

@@ -12,6 +12,7 @@ import { apiRoutes } from "./routes/api.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { joinRoutes } from "./routes/join.ts";
 import { mcpRoutes } from "./routes/mcp.ts";
+import { metricsRoutes } from "./routes/metrics.ts";
 import { oauthRoutes } from "./routes/oauth.ts";
 import { pairRoutes } from "./routes/pair.ts";
 import { signInRoutes } from "./routes/sign-in.ts";
@@ -34,6 +35,7 @@ export function createApp(): Hono<AppEnv> {
   const app = new Hono<AppEnv>({ strict: false });
   for (const [, layer] of LAYERS) app.use("*", layer);
   app.route("/", healthRoutes());
+  app.route("/", metricsRoutes());
   app.route("/", wellKnownRoutes());
   app.route("/", oauthRoutes());
   app.route("/", tunnelRoutes());

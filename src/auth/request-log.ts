@@ -2,6 +2,7 @@
 import type { MiddlewareHandler } from "hono";
 import type { AppEnv } from "../env.ts";
 import { log } from "../log.ts";
+import { countRequest } from "../metrics.ts";
 
 /** Mints the request's id. It is in the log, in the answer's header and in an internal error's body. */
 export const requestId: MiddlewareHandler<AppEnv> = async (c, next) => {
@@ -19,6 +20,7 @@ export const requestLog: MiddlewareHandler<AppEnv> = async (c, next) => {
   const startedAt = Date.now();
   await next();
   const { status } = c.res;
+  countRequest(status);
   const isFailure = status >= 500;
   if (!isFailure && c.env.LONGLINE_RUNTIME === "embedded") return;
   log(isFailure ? "error" : "info", "request", {

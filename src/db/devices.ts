@@ -41,6 +41,8 @@ const Row = z
     hasKey: row.keyed === 1,
   }));
 
+const Counts = z.object({ all: z.number(), online: z.number() });
+
 /** A device as D1 records it. */
 export type Device = z.output<typeof Row>;
 
@@ -93,6 +95,14 @@ export async function listDevices(db: D1Database, limit: number): Promise<Device
     .bind(limit)
     .all();
   return results.map((row) => Row.parse(row));
+}
+
+/** How many devices there are, and how many of them have their agent connected. */
+export async function countDevices(db: D1Database): Promise<{ all: number; online: number }> {
+  const row = await db
+    .prepare('SELECT COUNT(*) AS "all", COALESCE(SUM(online), 0) AS online FROM devices WHERE removed_at IS NULL')
+    .first();
+  return Counts.parse(row);
 }
 
 /** Changes the settings that are given, in one statement, so that two changes at once do not undo each other. */

@@ -43,6 +43,13 @@ async function visibleDevices(c: Context<AppEnv>): Promise<Device[]> {
   return role === "owner" ? listDevices(c.env.DB, API.listRows) : listDevicesOf(c.env.DB, id, API.listRows);
 }
 
+async function visibleDevice(c: Context<AppEnv>, name: string): Promise<Device> {
+  const device = (await visibleDevices(c)).find((visible) => visible.name === name);
+  // SECURITY: a device that is not shared with a member is answered like one that does not exist.
+  if (device === undefined) throw new ApiError("not_found", "There is no device with this name.");
+  return device;
+}
+
 function listed(env: Env, device: Device) {
   return {
     device: device.name,
@@ -71,12 +78,12 @@ export function deviceRoutes(): Hono<AppEnv> {
     await audited(c, { name: "device.remove", target: device.name, device }, () => removeEverywhere(c.env, device));
     return c.json({ device: device.name, id: device.id, removed: true });
   });
-  app.get("/devices/:name/status", async (c) => {
-    const name = c.req.param("name");
-    const device = (await visibleDevices(c)).find((visible) => visible.name === name);
-    // SECURITY: a device that is not shared with a member is answered like one that does not exist.
-    if (device === undefined) throw new ApiError("not_found", "There is no device with this name.");
-    return c.json(await statusOf(c.env, device));
+  app.get("/devices/:name/status", async (c) => c.json(await statusOf(c.env, await visibleDevice(c, c.req.param("name")))));
+  app.get("/devices/:name/ready", async (c) => {
+    const device = await visibleDevice(c, c.req.param("name"));
+    const { state, upstreams } = await statusOf(c.env, device);
+    const isReady = state === "online" && upstreams.length > 0 && upstreams.every((upstream) => upstream.state === "ready");
+    return c.json({ device: device.name, ready: isReady, state, upstreams }, isReady ? 200 : 503);
   });
   app.get("/status", async (c) => c.json(await statusOfAll(c.env, await visibleDevices(c))));
   return app;
