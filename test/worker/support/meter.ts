@@ -19,7 +19,7 @@ export async function meterOf(stub: Stub): Promise<Meter & { restore(): void }> 
   const meter = { objectRows: 0, databaseRows: 0, messages: 0, restore: countDatabase((rows) => (meter.databaseRows += rows)) };
   await runInDurableObject(stub, (instance, state) => {
     const { sql } = state.storage;
-    const exec = sql.exec.bind(sql) as typeof sql.exec;
+    const exec: typeof sql.exec = sql.exec.bind(sql);
     sql.exec = ((...args: Parameters<typeof exec>) => {
       const cursor = exec(...args);
       // A statement has written what it writes when it has been read to its end.
