@@ -210,16 +210,16 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
     const desk = this.#born();
     if (desk === null) return;
     endAll(desk);
-    if (reason === "removed") desk.listeners.endAll();
+    if (reason === "removed") desk.listeners.endAll("removed");
     const link = desk.links.current();
     const seenAt = link?.lastSeenAt(this.ctx);
     for (const socket of openAgentSockets(this.ctx)) closeQuietly(socket, CLOSE.revoked, reason);
     if (link !== null) linkLost(desk, link, seenAt ?? desk.now());
   }
 
-  async drain(): Promise<number> {
+  async drain(stops: boolean): Promise<number> {
     const desk = this.#born();
-    return desk === null ? 0 : drain(desk);
+    return desk === null ? 0 : drain(desk, stops);
   }
 
   async destroy(): Promise<void> {

@@ -92,9 +92,9 @@ export class Listeners {
     this.#end(listeners(this.#desk.ctx, { session: id }), LISTEN_CLOSE.sessionOver, "the session is over");
   }
 
-  /** Ends every listener of a device that is removed. */
-  endAll(): void {
-    closeListeners(listeners(this.#desk.ctx), LISTEN_CLOSE.removed, "the device is removed");
+  /** Ends every listener: the device is removed, or the relay stops. */
+  endAll(why: "removed" | "stopped"): void {
+    closeListeners(listeners(this.#desk.ctx), LISTEN_CLOSE[why], why);
   }
 
   /** A listener's socket is gone: what only it wanted is dropped. */

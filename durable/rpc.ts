@@ -181,8 +181,8 @@ export interface DeviceTunnelRpc {
   status(): Promise<DeviceStatus>;
   /** Closes the tunnel for good; for a revoked key or a removed device. */
   closeTunnel(reason: "revoked" | "removed"): Promise<void>;
-  /** The relay is about to end in order: the agent is told, new calls are refused. Gives the calls in flight. */
-  drain(): Promise<number>;
+  /** The relay is about to be replaced, or `stops`: the agent is told, new calls are refused, and listeners end if it stops. Gives the calls in flight. */
+  drain(stops: boolean): Promise<number>;
   /** Deletes everything the object holds. */
   destroy(): Promise<void>;
 }

@@ -16,7 +16,7 @@ export function drainRoutes(): Hono<AppEnv> {
         online.map(
           async ({ id }) =>
             await tunnelOf(c.env, id)
-              .drain()
+              .drain(false)
               .catch(() => 0),
         ),
       );

@@ -82,17 +82,22 @@ export async function startRuntime(options: RuntimeOptions, worker: WorkerOption
   return { drain: async () => await drainObjects(mf), stop };
 }
 
-/** Asks each connected device's object until nothing is in flight any more, at most for TUNNEL.drainMs. */
+/**
+ * Tells every device's object that the relay stops, and asks those with calls in flight until there are none, at most for
+ * TUNNEL.drainMs. The pause after each look is also the time in which listeners get their last message.
+ */
 async function drainObjects(mf: Miniflare): Promise<void> {
   const until = Date.now() + TUNNEL.drainMs;
   const database = await mf.getD1Database(BINDINGS.database, WORKER);
-  const { results } = await database.prepare("SELECT id FROM devices WHERE online = 1 AND removed_at IS NULL").all<{ id: string }>();
+  const { results } = await database
+    .prepare("SELECT id FROM devices WHERE born_at IS NOT NULL AND removed_at IS NULL")
+    .all<{ id: string }>();
   const namespace = await mf.getDurableObjectNamespace(BINDINGS.objects, WORKER);
   // SAFETY: the class of this binding; miniflare's own type knows no methods of it.
-  const objects = results.map(({ id }) => namespace.get(namespace.idFromName(id)) as unknown as { drain(): Promise<number> });
-  for (;;) {
-    const inFlight = await Promise.all(objects.map(async (object) => await object.drain()));
-    if (inFlight.every((count) => count === 0) || Date.now() >= until) return;
+  let busy = results.map(({ id }) => namespace.get(namespace.idFromName(id)) as unknown as { drain(stops: boolean): Promise<number> });
+  while (busy.length > 0 && Date.now() < until) {
+    const inFlight = await Promise.all(busy.map(async (object) => await object.drain(true)));
+    busy = busy.filter((_object, index) => (inFlight[index] ?? 0) > 0);
     await sleep(SERVE.pollMs);
   }
 }

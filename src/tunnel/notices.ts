@@ -58,6 +58,8 @@ export const LISTEN_CLOSE = {
   superseded: 4003,
   /** The device was removed. */
   removed: 4004,
+  /** The relay stops, and its Worker with it: there is nothing to open again. */
+  stopped: 4005,
 } as const;
 
 /** JSON as a header can hold it: nothing but ASCII. */

@@ -2,8 +2,11 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { modernRequest, readMessages } from "../support/clients.ts";
 import { counting } from "../support/counting.ts";
+import { EventReader } from "../support/event-reader.ts";
+import { LegacySession } from "../support/legacy-session.ts";
 import { eventually, temporaryDir } from "../support/processes.ts";
 import { longline, startAgent, startRelay, type AgentProcess, type RelayProcess } from "../support/relay-process.ts";
+import { FIXTURE_STDIO } from "../support/stack.ts";
 
 let dir: Awaited<ReturnType<typeof temporaryDir>>;
 let relay: RelayProcess;
@@ -47,6 +50,21 @@ test("SIGTERM lets a call in flight end, refuses new ones as not started, and th
     return (JSON.parse(stdout) as { state: string }).state === "online";
   });
   expect((await call("after", 0)).at(-1)).toMatchObject({ result: { content: [{ text: "after::after" }] } });
+});
+
+test("SIGTERM ends listeners of both eras in order: with the closing result, and with the end of the session's stream", async () => {
+  const { deviceKey, mcpUrl } = await relay.addDevice("pi");
+  const { token } = await relay.createToken("pi");
+  agent = await startAgent({ relay: relay.url, deviceKey, args: ["--", ...FIXTURE_STDIO] });
+  const asked = modernRequest(token, "subscriptions/listen", { notifications: { toolsListChanged: true } }, { id: "L1" });
+  const modern = new EventReader(await fetch(mcpUrl, asked));
+  expect(await modern.next()).toMatchObject({ method: "notifications/subscriptions/acknowledged" });
+  const session = await LegacySession.open(mcpUrl, token);
+  const legacy = new EventReader(await session.stream());
+  const stopped = relay.process.stop();
+  expect(await modern.next()).toMatchObject({ id: "L1", result: { resultType: "complete" } });
+  expect([await modern.next(), await legacy.next()]).toEqual([null, null]);
+  expect(await stopped).toEqual({ code: 0, signal: null });
 });
 
 test("SIGTERM without a call in flight does not wait", async () => {

@@ -72,6 +72,12 @@ export class LegacySession {
     return { value: toolValue(exchange.answer), ...exchange };
   }
 
+  /** Opens the session's own stream. */
+  stream(): Promise<Response> {
+    const headers = { ...headersOf(this.token), "mcp-session-id": this.id, "mcp-protocol-version": this.version };
+    return fetch(this.url, { headers });
+  }
+
   async end(): Promise<number> {
     const headers = { ...headersOf(this.token), "mcp-session-id": this.id };
     return (await fetch(this.url, { method: "DELETE", headers })).status;
