@@ -18,7 +18,10 @@ export interface DikcizEvents {
 }
 
 /** Listens on a port of its own. `isAllowed` is asked at the handshake and again for every message. */
-export async function startEvents(tools: DikcizTools, isAllowed: (authorization: string | undefined) => Promise<boolean>): Promise<DikcizEvents> {
+export async function startEvents(
+  tools: DikcizTools,
+  isAllowed: (authorization: string | undefined) => Promise<boolean>,
+): Promise<DikcizEvents> {
   const server = createServer((_request, response) => response.writeHead(404, { connection: "close" }).end());
   const sockets = new WebSocketServer({ noServer: true, maxPayload: MAX_FRAME_BYTES, perMessageDeflate: false });
   const greeted = new Set<WebSocket>();

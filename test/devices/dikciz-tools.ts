@@ -112,7 +112,9 @@ export class DikcizTools {
     const operation = this.#operations.find(({ id }) => id === operationId);
     if (!operation) return failed("validation_failed", "no such operation");
     operation.polls += 1;
-    return done(operation.polls <= POLLS ? { operationId, status: "pending" } : { operationId, status: "failed", code: "android_rejected" });
+    return done(
+      operation.polls <= POLLS ? { operationId, status: "pending" } : { operationId, status: "failed", code: "android_rejected" },
+    );
   }
 }
 
