@@ -18,14 +18,12 @@ export interface RpcAnswer {
   status: number;
   body?: Json;
   headers?: Record<string, string>;
-  /** The answer ends an event stream, also one that has no event yet. */
-  isStream?: boolean;
 }
 
 /** What a request may do besides being answered. */
 export interface Wire {
-  /** Sends a message of the event stream, opening it. */
-  stream(message: Json): void;
+  /** Sends a message of the event stream, or a comment, opening it. */
+  stream(message?: Json): void;
   /** Aborted when the caller's connection is gone. */
   left: AbortSignal;
 }
@@ -139,6 +137,7 @@ export class DikcizRpc {
     const name = String(params["name"]).replace(/^dikciz_/, "");
     if (!this.#tools.has(name) || name === params["name"]) return error(message, 400, -32602, "tool was not found");
     const progressToken = objectAt(params, "_meta")["progressToken"];
+    if (name === "shell") wire.stream();
     let progress = 0;
     const line = (text: string): void => {
       progress += 1;
@@ -147,7 +146,7 @@ export class DikcizRpc {
       }
     };
     const outcome = await this.#tools.run(name, objectAt(params, "arguments"), { line, signal });
-    return { ...result(message, { ...(isModern ? { resultType: "complete" } : {}), ...toolResult(outcome) }), isStream: name === "shell" };
+    return result(message, { ...(isModern ? { resultType: "complete" } : {}), ...toolResult(outcome) });
   }
 }
 

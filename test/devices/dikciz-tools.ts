@@ -1,18 +1,13 @@
 /** The phone's forty tools and the dispatcher behind them, which its WebSocket shares (camelCase there, snake_case here). */
 import { isObject, text, type Json } from "./json.ts";
 
-const GROUPS = {
-  read: [
-    ...["control_status", "automation_status", "snapshot", "find", "wait_for", "home_get", "widget_get", "config_get", "script_logs"],
-    ...["diagnostics", "screenshot", "ui_dump", "remote_auth_status", "app_catalogue", "accessibility_snapshot"],
-  ],
-  change: [
-    ...["tap", "long_press", "select_page", "scroll_by", "scroll_to", "set_text", "launch_app", "add_widget", "widget_move"],
-    ...["widget_resize", "grid_set", "config_replace", "config_seed", "config_reset", "remote_auth_enable", "remote_auth_disable"],
-    ...["automation_service_sync", "app_action", "accessibility_action", "automation_trigger", "automation_dispatch", "shell"],
-    ...["intent", "open_automation_setup", "html_widget_renderer_crash"],
-  ],
-} as const;
+const READ = words(`
+  control_status automation_status snapshot find wait_for home_get widget_get config_get script_logs diagnostics screenshot ui_dump
+  remote_auth_status app_catalogue accessibility_snapshot`);
+const CHANGE = words(`
+  tap long_press select_page scroll_by scroll_to set_text launch_app add_widget widget_move widget_resize grid_set config_replace
+  config_seed config_reset remote_auth_enable remote_auth_disable automation_service_sync app_action accessibility_action
+  automation_trigger automation_dispatch shell intent open_automation_setup html_widget_renderer_crash`);
 
 const STRING = { type: "string" };
 /** The published build gives string limits as the numeric keyword `maximum`, which validators ignore. */
@@ -58,11 +53,11 @@ export class DikcizTools {
   }
 
   list(): Json[] {
-    return [...GROUPS.read.map((name) => definition(name, true)), ...GROUPS.change.map((name) => definition(name, false))];
+    return [...READ.map((name) => definition(name, true)), ...CHANGE.map((name) => definition(name, false))];
   }
 
   has(name: string): boolean {
-    return [...GROUPS.read, ...GROUPS.change].some((known) => known === name);
+    return READ.includes(name) || CHANGE.includes(name);
   }
 
   async run(name: string, args: Json, io: ShellIo): Promise<ToolOutcome> {
@@ -149,6 +144,10 @@ function definition(name: string, readOnlyHint: boolean): Json {
     inputSchema: { type: "object", additionalProperties: false, properties, ...(required.length > 0 ? { required } : {}) },
     annotations: { readOnlyHint, destructiveHint: name === "app_action", openWorldHint: false },
   };
+}
+
+function words(text: string): string[] {
+  return text.trim().split(/\s+/);
 }
 
 function done(data: Json): ToolOutcome {

@@ -90,18 +90,15 @@ export class Dikciz {
     const left = new AbortController();
     response.once("close", () => left.abort());
     let isStream = false;
-    const stream = (message: Json): void => {
+    const stream = (message?: Json): void => {
       if (!isStream) response.writeHead(200, { ...COMMON, "content-type": "text/event-stream", "x-accel-buffering": "no" });
       isStream = true;
-      response.write(`data: ${JSON.stringify(message)}\n\n`);
+      response.write(message === undefined ? ": keep-alive\n\n" : `data: ${JSON.stringify(message)}\n\n`);
     };
     const answer = await this.#rpc.answer(request, { stream, left: left.signal });
-    if (isStream || answer.isStream === true) {
-      if (answer.body) stream(answer.body);
-      response.end();
-      return;
-    }
-    respond(response, answer);
+    if (!isStream) return respond(response, answer);
+    stream(answer.body);
+    response.end();
   }
 
   async #authRefusal(request: Seen): Promise<Refusal | undefined> {

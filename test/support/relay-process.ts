@@ -79,11 +79,12 @@ export async function startAgent(options: {
   deviceKey: string;
   args: readonly string[];
   stateDir?: string;
+  env?: Record<string, string>;
 }): Promise<AgentProcess> {
   const own = options.stateDir === undefined ? await temporaryDir() : undefined;
   const stateDir = options.stateDir ?? join(own?.path ?? "", "state");
   const run = startLongline(["agent", "--relay", options.relay, "--state", stateDir, "--json", ...options.args], {
-    env: { LONGLINE_DEVICE_KEY: options.deviceKey },
+    env: { ...options.env, LONGLINE_DEVICE_KEY: options.deviceKey },
   });
   const online = Online.parse(JSON.parse(await run.line("stdout", () => true)));
   return {

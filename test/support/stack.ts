@@ -33,6 +33,8 @@ export interface Stack {
 export interface StackOptions {
   /** Arguments of `longline agent` that say what it offers. */
   agent: readonly string[];
+  /** The agent's environment beyond the test's own. */
+  agentEnv?: Record<string, string>;
   /** Arguments of `longline token create` beyond device and label. */
   token?: readonly string[];
   /** Puts a proxy between agent and relay that adds so many ms each way. */
@@ -47,7 +49,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const relay = await startRelay(link ? { args: link.relayArgs } : {});
   const { device, deviceKey, mcpUrl } = await relay.addDevice("bench");
   const { token, grant } = await relay.createToken(device, options.token);
-  const agent = await startAgent({ relay: relay.url, deviceKey, args: options.agent });
+  const agent = await startAgent({ relay: relay.url, deviceKey, args: options.agent, env: options.agentEnv ?? {} });
   return {
     relay,
     agent,
