@@ -9,7 +9,7 @@ import { connectV1, connectV2, modernRequest, readMessages } from "../support/cl
 import { LegacySession } from "../support/legacy-session.ts";
 import { answerOf, postTool } from "../support/modern-call.ts";
 import { eventually, temporaryDir } from "../support/processes.ts";
-import { longline } from "../support/relay-process.ts";
+import { longline, startAgent } from "../support/relay-process.ts";
 import { messagesOf } from "../support/sse-messages.ts";
 import { startStack, type Stack } from "../support/stack.ts";
 
@@ -88,10 +88,9 @@ describe("a request at the phone", () => {
         ? await post("resources/read", { uri: PAGE }, { name: "=?base64?ZGlrY2l6Oi8vcGFnZS9Lw7xjaGU=?=" })
         : (await (await LegacySession.open(stack.mcpUrl, stack.token)).request("resources/read", { uri: PAGE })).answer;
     expect(answer).toMatchObject({ result: { contents: [{ uri: PAGE, text: '{"title":"Küche"}' }] } });
-    const seen = phone.seen.findLast(
-      ({ json }) => json?.["method"] === "resources/read" && one({ headers: new Map(), ...json } as never, "x") === undefined,
-    );
-    expect(seen?.json).toMatchObject({ params: { uri: PAGE } });
+    const seen = lastOf("resources/read");
+    expect(seen.json).toMatchObject({ params: { uri: PAGE } });
+    expect(one(seen, "mcp-name")).toBe(era === "modern" ? "=?base64?ZGlrY2l6Oi8vcGFnZS9Lw7xjaGU=?=" : undefined);
   });
 
   test("may be large, and is whole", async () => {
@@ -275,13 +274,17 @@ describe("the shell", () => {
 });
 
 describe("the phone's sessions", () => {
-  test("are one for all legacy callers, however many; one caller's DELETE does not end it", async () => {
-    const sessions = await Promise.all(Array.from({ length: 6 }, () => LegacySession.open(stack.mcpUrl, stack.token)));
-    for (const session of sessions) expect(await session.callTool("dikciz_tap")).toMatchObject({ answer: { result: { isError: false } } });
+  test("are one for all legacy callers, also for one that opens a session per command and ends none; a DELETE does not end it", async () => {
+    const sessions: LegacySession[] = [];
+    for (let command = 0; command < 12; command += 1) {
+      const session = await LegacySession.open(stack.mcpUrl, stack.token);
+      expect(await session.callTool("dikciz_tap")).toMatchObject({ answer: { result: { isError: false } } });
+      sessions.push(session);
+    }
     expect(phone.sessions.count).toBe(1);
-    expect(await sessions[0]?.end()).toBe(200);
+    expect(await sessions.at(-1)?.end()).toBe(204);
     expect(phone.sessions.count).toBe(1);
-    expect(await sessions[1]?.callTool("dikciz_tap")).toMatchObject({ answer: { result: { isError: false } } });
+    expect(await sessions.at(-2)?.callTool("dikciz_tap")).toMatchObject({ answer: { result: { isError: false } } });
   });
 
   test("are opened anew after ten idle minutes, and the call runs once", async () => {
@@ -300,16 +303,6 @@ describe("the phone's sessions", () => {
     phone.sessions.forget();
     expect(await client.callTool({ name: "dikciz_tap", arguments: {} })).toMatchObject({ isError: false });
     await client.close();
-  });
-
-  test("may all be taken by others: legacy callers are served all the same", async () => {
-    phone.sessions.forget();
-    while (phone.sessions.open("2025-11-25") !== undefined);
-    const session = await LegacySession.open(stack.mcpUrl, stack.token);
-    const before = runs("tap");
-    expect(await session.callTool("dikciz_tap")).toMatchObject({ answer: { result: { isError: false } } });
-    expect(runs("tap")).toBe(before + 1);
-    phone.sessions.forget();
   });
 });
 
@@ -352,5 +345,33 @@ describe("clients", () => {
       isError: false,
     });
     await client.close();
+  });
+});
+
+describe("when the phone has no room or no trust", () => {
+  test("all eight of its sessions taken: legacy callers are served all the same", async () => {
+    phone.sessions.forget();
+    while (phone.sessions.open("2025-11-25") !== undefined);
+    const session = await LegacySession.open(stack.mcpUrl, stack.token);
+    const before = runs("tap");
+    expect(await session.callTool("dikciz_tap")).toMatchObject({ answer: { result: { isError: false } } });
+    expect(runs("tap")).toBe(before + 1);
+    expect(phone.sessions.count).toBe(8);
+  });
+
+  test("a wrong password at the last hop is named to the caller, as no fault of its own token", async () => {
+    const { deviceKey, mcpUrl } = await stack.relay.addDevice("locked");
+    const { token } = await stack.relay.createToken("locked");
+    const agent = await startAgent({ relay: stack.relay.url, deviceKey, args: ["--upstream", phone.url] });
+    try {
+      const response = await postTool({ mcpUrl, token }, "dikciz_tap");
+      expect(response.status).toBe(200);
+      expect(response.headers.get("www-authenticate")).toBeNull();
+      expect(await response.json()).toMatchObject({
+        error: { code: 1007, message: expect.stringContaining("401"), data: { reason: "upstream_failed", outcome: "not_started" } },
+      });
+    } finally {
+      await agent.stop();
+    }
   });
 });

@@ -137,11 +137,17 @@ export class McpUpstream implements Upstream {
 
   async #runOnce(call: UpstreamCall, sink: CallSink, signal: AbortSignal): Promise<UpstreamOutcome> {
     const first = await this.#ready(signal);
-    if (first.facts.era === "modern" && (call.client.era === "modern" || !(await this.#speaksLegacy(call)))) {
-      return await first.run(this.#withParamHeaders(call), sink, signal);
+    const onFirst = async () => await first.run(this.#withParamHeaders(call), sink, signal);
+    const onLegacy = async () => await this.#onLegacyInstance(call, async (instance) => await instance.run(call, sink, signal));
+    if (first.facts.era === "legacy") return await (this.#isolation === "shared" ? onFirst() : onLegacy());
+    if (call.client.era === "modern" || !(await this.#speaksLegacy(call))) return await onFirst();
+    try {
+      return await onLegacy();
+    } catch (error) {
+      // No instance could be opened, as when all of the device's sessions are taken: the stateless one serves the call as well.
+      this.#noLegacy(error);
+      return await onFirst();
     }
-    if (this.#isolation === "shared" && first.facts.era === "legacy") return await first.run(call, sink, signal);
-    return await this.#onLegacyInstance(call, async (instance) => await instance.run(call, sink, signal));
   }
 
   /** The first instance once it has started. Rejects at once while the upstream is down. */
@@ -167,11 +173,15 @@ export class McpUpstream implements Upstream {
       this.#options.listener.state();
       return true;
     } catch (error) {
-      // Too many instances says nothing about the era.
-      if (error instanceof FailureError && error.failure.reason === "rate_limited") throw error;
-      this.#legacy = { speaks: false, until: Date.now() + UPSTREAM.idleMs };
+      this.#noLegacy(error);
       return false;
     }
+  }
+
+  /** Does without handshakes for a while. Throws the error on when it was a limit of our own, which says nothing about the era. */
+  #noLegacy(error: unknown): void {
+    if (error instanceof FailureError && error.failure.reason === "rate_limited") throw error;
+    this.#legacy = { speaks: false, until: Date.now() + UPSTREAM.idleMs };
   }
 
   /** A modern HTTP upstream demands the headers that a legacy caller does not send. */
