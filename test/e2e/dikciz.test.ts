@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Dikciz } from "../devices/dikciz.ts";
 import { one, type Seen } from "../devices/http-device.ts";
-import { objectAt, type Json } from "../devices/json.ts";
+import { META, MODERN, objectAt, type Json } from "../devices/json.ts";
 import { connectV1, connectV2, modernRequest, readMessages } from "../support/clients.ts";
 import { LegacySession } from "../support/legacy-session.ts";
 import { answerOf, postTool } from "../support/modern-call.ts";
@@ -14,6 +14,8 @@ import { messagesOf } from "../support/sse-messages.ts";
 import { startStack, type Stack } from "../support/stack.ts";
 
 const PASSWORD = "phone-owner-secret-01";
+/** What a request of the stateless revision says of itself. */
+const METADATA = { [META.protocolVersion]: MODERN, [META.clientCapabilities]: {} };
 const PAGE = "dikciz://page/Küche";
 
 let phone: Dikciz;
@@ -67,10 +69,7 @@ describe("a request at the phone", () => {
       "mcp-name": ["dikciz_tap"],
     });
     expect(seen.body).not.toContain(stack.token);
-    expect(objectAt(objectAt(seen.json, "params"), "_meta")).toMatchObject({
-      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-      "io.modelcontextprotocol/clientCapabilities": {},
-    });
+    expect(objectAt(objectAt(seen.json, "params"), "_meta")).toMatchObject(METADATA);
   });
 
   test("of the agent's own, discovery and lists, has no Origin, fits the phone's 8 KiB of headers, and nothing was refused", () => {
@@ -322,8 +321,7 @@ describe("clients", () => {
 
   test("with modern _meta in a legacy session stay in that session", async () => {
     const session = await LegacySession.open(stack.mcpUrl, stack.token);
-    const _meta = { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} };
-    expect((await session.request("tools/call", { name: "dikciz_tap", arguments: {}, _meta })).answer).toMatchObject({
+    expect((await session.request("tools/call", { name: "dikciz_tap", arguments: {}, _meta: METADATA })).answer).toMatchObject({
       result: { isError: false },
     });
   });
@@ -332,8 +330,7 @@ describe("clients", () => {
     await longline(["device", "set", stack.device, "--switch", "initializedModern=on"], { env: stack.relay.env });
     const session = await LegacySession.open(stack.mcpUrl, stack.token, {}, "2026-07-28");
     expect(session.version).toBe("2026-07-28");
-    const _meta = { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} };
-    const { answer } = await session.request("tools/call", { name: "dikciz_tap", arguments: {}, _meta });
+    const { answer } = await session.request("tools/call", { name: "dikciz_tap", arguments: {}, _meta: METADATA });
     expect(answer).toMatchObject({ result: { resultType: "complete", isError: false } });
     await longline(["device", "set", stack.device, "--switch", "initializedModern=off"], { env: stack.relay.env });
   });
