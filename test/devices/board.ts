@@ -43,6 +43,11 @@ export class Board {
     return this.#http?.seen ?? [];
   }
 
+  /** Callers' connections that are open now. */
+  async connections(): Promise<number> {
+    return (await this.#http?.open()) ?? 0;
+  }
+
   /** Every caller's connection breaks, as when the USB device enumerates anew. */
   cut(): void {
     this.#http?.cut();

@@ -20,6 +20,8 @@ export interface HttpDevice {
   port: number;
   /** Everything that was asked, in order. */
   seen: Seen[];
+  /** Connections that are open now. */
+  open(): Promise<number>;
   /** Cuts every connection, as a cable that is pulled. */
   cut(): void;
   stop(): Promise<void>;
@@ -46,6 +48,7 @@ export async function listenHttp(handler: Handler, at: { port?: number; host?: s
   return {
     port: (server.address() as AddressInfo).port,
     seen,
+    open: () => new Promise((resolve, reject) => server.getConnections((error, count) => (error ? reject(error) : resolve(count)))),
     cut: () => server.closeAllConnections(),
     stop: () =>
       new Promise((resolve) => {

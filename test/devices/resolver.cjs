@@ -9,7 +9,10 @@ dns.lookup = function lookup(name, options, callback) {
   if (!name.endsWith(".test")) return system.call(dns, name, options, callback);
   const lines = readFileSync(process.env.DEVICE_HOSTS, "utf8").split("\n");
   const address = lines.map((line) => line.split(" ")).find(([, known]) => known === name)?.[0];
-  if (address === undefined) return setImmediate(done, Object.assign(new Error(`no address for ${name}`), { code: "ENOTFOUND" }));
   const isAll = typeof options === "object" && options.all === true;
-  return isAll ? setImmediate(done, null, [{ address, family: 4 }]) : setImmediate(done, null, address, 4);
+  setImmediate(() => {
+    if (address === undefined) done(Object.assign(new Error(`no address for ${name}`), { code: "ENOTFOUND" }));
+    else if (isAll) done(null, [{ address, family: 4 }]);
+    else done(null, address, 4);
+  });
 };
