@@ -111,7 +111,7 @@ export class DikcizRpc {
     const cacheable = (value: Json): RpcAnswer => result(message, on.isModern ? { resultType: "complete", ...CACHE, ...value } : value);
     switch (message["method"]) {
       case "server/discover":
-        if (!on.isModern) return unknown(message, 200);
+        if (!on.isModern) return unknown(message);
         return cacheable({
           supportedVersions: [MODERN, ...LEGACY],
           capabilities: { tools: {}, resources: {} },
@@ -128,7 +128,7 @@ export class DikcizRpc {
       case "tools/call":
         return await this.#call(message, on);
       default:
-        return unknown(message, on.isModern ? 404 : 200);
+        return unknown(message);
     }
   }
 
@@ -183,8 +183,9 @@ function error(message: Json, status: number, code: number, text: string, data?:
   return { status, body };
 }
 
-function unknown(message: Json, status: number): RpcAnswer {
-  return error(message, status, -32601, "Method not found");
+/** 404 in every mode: its document says so for the stateless one, and is silent on the others. */
+function unknown(message: Json): RpcAnswer {
+  return error(message, 404, -32601, "Method not found");
 }
 
 /** A refusal before the message counts as a request. */

@@ -41,6 +41,8 @@ export async function listenHttp(handler: Handler, at: { port?: number; host?: s
       // A client that went away while it was read or answered.
       .catch(() => response.destroy());
   });
+  // Neither device closes an idle connection by itself.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(at.port ?? 0, at.host ?? "127.0.0.1", resolve);

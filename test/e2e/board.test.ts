@@ -232,7 +232,7 @@ describe("the protocol", () => {
       [META.clientCapabilities]: {},
     });
     // Mcp-Method makes the rules strict, as at the board.
-    expect(await raw(tap, { ...headerOnly, "mcp-method": "tools/list" })).toMatchObject([400, { error: { code: -32020 } }]);
+    expect(await raw(tap, { ...headerOnly, "mcp-method": "tools/call" })).toMatchObject([400, { error: { code: -32602 } }]);
     await longline(["device", "set", stack.device, "--switch", "headerOnlyModern=off"], { env: stack.relay.env });
   });
 

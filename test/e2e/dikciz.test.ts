@@ -305,6 +305,20 @@ describe("the phone's sessions", () => {
   });
 });
 
+test("a method that the phone lacks ends neither the call's session at the phone nor the caller's", async () => {
+  const session = await LegacySession.open(stack.mcpUrl, stack.token);
+  await session.callTool("dikciz_tap");
+  const handshakes = (): number => phone.seen.filter(({ json }) => json?.["method"] === "initialize").length;
+  const before = handshakes();
+  for (const [method, params] of [
+    ["prompts/get", { name: "none" }],
+    ["resources/templates/list", {}],
+  ] as const) {
+    expect((await session.request(method, params)).answer).toMatchObject({ error: { code: -32601 } });
+  }
+  expect(handshakes()).toBe(before);
+});
+
 describe("clients", () => {
   test.each(["2025-11-25", "2025-06-18", "2025-03-26"])("shake hands at %s", async (version) => {
     const session = await LegacySession.open(stack.mcpUrl, stack.token, {}, version);

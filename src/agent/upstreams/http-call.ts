@@ -25,6 +25,9 @@ export interface HttpCallOptions {
 /** `data.why` of a call whose session the upstream does not know: it has not begun and can be sent again on a new one. */
 export const SESSION_EXPIRED = "session_expired";
 
+/** JSON-RPC 2.0 §5.1. */
+const METHOD_NOT_FOUND = -32601;
+
 function failed(text: string, outcome: "not_started" | "unknown" = "unknown"): RawOutcome {
   return { kind: "failed", failure: failure("upstream_failed", outcome, text) };
 }
@@ -36,6 +39,23 @@ const TOO_LARGE: RawOutcome = {
     cap: UPSTREAM.maxMessageBytes,
   }),
 };
+
+const EXPIRED: RawOutcome = {
+  kind: "failed",
+  failure: failure("upstream_failed", "not_started", "The tool server's session has expired.", { why: SESSION_EXPIRED }),
+};
+
+/** An answer without a result: what its status says to whoever has to mend it. */
+function refused(status: number): RawOutcome {
+  if (status === 401 || status === 403) {
+    return failed(`The tool server refused the agent's credentials (HTTP ${status}). Check its headers file.`, "not_started");
+  }
+  if (status === 404 || status === 405) {
+    const text = `The tool server has no MCP endpoint at its address (HTTP ${status}). Check the URL, and that the endpoint is switched on.`;
+    return failed(text, "not_started");
+  }
+  return failed(`The tool server answered with HTTP ${status} and no result.`);
+}
 
 export class HttpCall {
   readonly #options: HttpCallOptions;
@@ -64,23 +84,20 @@ export class HttpCall {
 
   async #answer(response: IncomingMessage): Promise<RawOutcome> {
     const status = response.statusCode ?? 0;
-    if (status === 404 && this.#options.headers["mcp-session-id"] !== undefined) {
-      response.resume();
-      return {
-        kind: "failed",
-        failure: failure("upstream_failed", "not_started", "The tool server's session has expired.", { why: SESSION_EXPIRED }),
-      };
-    }
     if (mediaType(response) === "text/event-stream" && status === 200) return await this.#stream(response);
-    const bytes = await readBody(response);
+    const outcome = this.#find(await readBody(response));
+    // In a session 404 says that it is gone, unless the body says that the method is unknown.
+    const isUnknownMethod = outcome?.kind === "error" && outcome.code === METHOD_NOT_FOUND;
+    if (status === 404 && this.#options.headers["mcp-session-id"] !== undefined && !isUnknownMethod) return EXPIRED;
+    return outcome ?? refused(status);
+  }
+
+  #find(bytes: Buffer): RawOutcome | null {
     for (const { message } of readMessages(bytes) ?? []) {
       const outcome = this.#message(message);
       if (outcome) return outcome;
     }
-    if (status === 401 || status === 403) {
-      return failed(`The tool server refused the agent's credentials (HTTP ${status}). Check its headers file.`, "not_started");
-    }
-    return failed(`The tool server answered with HTTP ${status} and no result.`);
+    return null;
   }
 
   async #stream(first: IncomingMessage): Promise<RawOutcome> {
