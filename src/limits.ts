@@ -239,6 +239,8 @@ export const UPSTREAM = {
   instances: 8,
   /** Bytes of one line or HTTP body from an upstream; more ends that call, not the upstream. */
   maxMessageBytes: 40 * MIB,
+  /** ms an idle connection to an HTTP upstream is kept; as long as the SDK's own client keeps one. */
+  idleSocketMs: 4 * SECOND_MS,
   /** Bytes of stderr kept to explain a crash. */
   stderrBytes: 4 * KIB,
   /** ms between EOF and TERM, and between TERM and KILL. */

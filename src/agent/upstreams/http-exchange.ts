@@ -27,8 +27,11 @@ export class ExchangeError extends Error {
   }
 }
 
-const httpAgent = new HttpAgent({ keepAlive: true });
-const httpsAgent = new HttpsAgent({ keepAlive: true });
+// A device's address may change while nothing closes the old connection: an idle one is given up, so that the name is
+// looked up anew. The limit counts idle connections only; Node leaves those in use to their request.
+const KEEP = { keepAlive: true, timeout: UPSTREAM.idleSocketMs };
+const httpAgent = new HttpAgent(KEEP);
+const httpsAgent = new HttpsAgent(KEEP);
 /** Errors of the system before a connection exists. */
 const NOT_CONNECTED = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EADDRNOTAVAIL"]);
 
