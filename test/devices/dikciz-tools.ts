@@ -45,6 +45,7 @@ export class DikcizTools {
   /** Every call that ran, by tool. */
   readonly runs = new Map<string, number>();
   readonly #now: () => number;
+  readonly #holding = new Set<ShellIo>();
   #operations: { id: string; polls: number }[] = [];
   #snapshots: number[] = [];
 
@@ -58,6 +59,11 @@ export class DikcizTools {
 
   has(name: string): boolean {
     return READ.includes(name) || CHANGE.includes(name);
+  }
+
+  /** Every held shell prints another line. */
+  say(): void {
+    for (const io of this.#holding) io.line("more\n");
   }
 
   async run(name: string, args: Json, io: ShellIo): Promise<ToolOutcome> {
@@ -84,7 +90,11 @@ export class DikcizTools {
     const count = command === "hold" ? 1 : Number(/^lines (\d+)$/.exec(command)?.[1] ?? 0);
     const lines = Array.from({ length: count }, (_, at) => `line ${at + 1}\n`);
     for (const line of lines) io.line(line);
-    if (command === "hold") await aborted(io.signal);
+    if (command === "hold") {
+      this.#holding.add(io);
+      await aborted(io.signal);
+      this.#holding.delete(io);
+    }
     shell.state = io.signal.aborted ? "cancelled" : "ended";
     return done({ executionScope: "app_sandbox", exitCode: 0, output: lines.join(""), outputTruncated: false });
   }

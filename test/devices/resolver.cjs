@@ -6,7 +6,10 @@ const { readFileSync } = require("node:fs");
 const system = dns.lookup;
 dns.lookup = function lookup(name, options, callback) {
   const done = typeof options === "function" ? options : callback;
-  if (!name.endsWith(".test")) return system.call(dns, name, options, callback);
+  if (!name.endsWith(".test")) {
+    system.call(dns, name, options, callback);
+    return;
+  }
   const lines = readFileSync(process.env.DEVICE_HOSTS, "utf8").split("\n");
   const address = lines.map((line) => line.split(" ")).find(([, known]) => known === name)?.[0];
   const isAll = typeof options === "object" && options.all === true;

@@ -30,8 +30,12 @@ beforeAll(async () => {
     NODE_OPTIONS: `--require ${RESOLVER}`,
     DEVICE_HOSTS: hosts,
     // A proxy that answers nobody: the board has to be reached without it.
-    ...{ HTTP_PROXY: proxy, http_proxy: proxy, HTTPS_PROXY: proxy, https_proxy: proxy, ALL_PROXY: proxy, all_proxy: proxy },
-    ...{ NO_PROXY: "127.0.0.1", no_proxy: "127.0.0.1" },
+    HTTP_PROXY: proxy,
+    http_proxy: proxy,
+    ALL_PROXY: proxy,
+    all_proxy: proxy,
+    NO_PROXY: "127.0.0.1",
+    no_proxy: "127.0.0.1",
   };
   stack = await startStack({
     agent: ["--upstream", `http://board.test:${board.port}/mcp`],

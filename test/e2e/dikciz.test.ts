@@ -252,7 +252,11 @@ describe("the shell", () => {
       break;
     }
     leave.abort();
-    await eventually("the shell to be cancelled", () => phone.tools.shells.at(-1)?.state === "cancelled");
+    await eventually("the shell to be cancelled", () => {
+      // What is written next shows that nobody reads.
+      phone.tools.say();
+      return phone.tools.shells.at(-1)?.state === "cancelled";
+    });
   });
 
   test("goes on when its legacy caller's connection drops, and stops when that caller cancels", async () => {
