@@ -7,6 +7,7 @@ import { UPSTREAM } from "../../limits.ts";
 import { cleanTail, redact } from "../clean-text.ts";
 import type { StdioConfig } from "../types.ts";
 import { childEnvironment } from "./environment.ts";
+import { planProgram, signalGroup, startProblem } from "./process-group.ts";
 import type { Watchdog } from "./watchdog.ts";
 
 export interface ChildListener {
@@ -28,13 +29,8 @@ export class Child {
     this.#config = config;
     this.#watchdog = watchdog;
     this.#listener = listener;
-    this.#process = spawn(config.command, [...config.args], {
-      shell: false,
-      detached: process.platform !== "win32",
-      stdio: ["pipe", "pipe", "pipe"],
-      env: childEnvironment(process.env, config.env),
-      ...(config.cwd === undefined ? {} : { cwd: config.cwd }),
-    });
+    const plan = planProgram(config.command, config.args, { env: childEnvironment(process.env, config.env), cwd: config.cwd });
+    this.#process = spawn(plan.file, plan.args, { ...plan.options, stdio: ["pipe", "pipe", "pipe"] });
     const { pid } = this.#process;
     if (pid !== undefined) watchdog.add(pid);
     this.#gone = new Promise((resolve) => {
@@ -89,7 +85,7 @@ export class Child {
       gone();
     };
     child.on("error", (error: NodeJS.ErrnoException) => {
-      if (child.pid === undefined) finish(startProblem(this.#config.command, error));
+      if (child.pid === undefined) finish(startProblem(this.#config.command, error, this.#config.cwd));
     });
     let code = "";
     child.on("exit", (exitCode, signal) => {
@@ -108,18 +104,6 @@ export class Child {
   }
 
   #signal(signal: NodeJS.Signals): void {
-    const { pid } = this.#process;
-    if (pid === undefined) return;
-    try {
-      process.kill(process.platform === "win32" ? pid : -pid, signal);
-    } catch {
-      // ESRCH: nobody is left in the group.
-    }
+    signalGroup(this.#process.pid, signal);
   }
-}
-
-function startProblem(command: string, error: NodeJS.ErrnoException): string {
-  if (error.code === "ENOENT") return `The command ${JSON.stringify(command)} was not found.`;
-  if (error.code === "EACCES") return `The command ${JSON.stringify(command)} may not be executed.`;
-  return `The command ${JSON.stringify(command)} could not be started (${error.code ?? "unknown error"}).`;
 }

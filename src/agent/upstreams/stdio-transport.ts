@@ -12,6 +12,7 @@ import { SILENT, type Lane, type LaneListener, type RawCall, type RawListener, t
 import { LineFramer, type Oversize } from "./line-framer.ts";
 import { cancelledId, progressToken, readMessages, type UpstreamMessage } from "./message.ts";
 import { oneLine } from "./params.ts";
+import { startProblem } from "./process-group.ts";
 import { Waiters } from "./waiters.ts";
 import type { Watchdog } from "./watchdog.ts";
 
@@ -78,10 +79,14 @@ export class StdioLane implements Lane {
 
   start(): void {
     if (this.#child) return;
-    this.#child = new Child(this.#config, this.#watchdog, {
-      stdout: (chunk) => this.#framer.push(chunk),
-      exit: (problem) => this.#ended(problem),
-    });
+    try {
+      this.#child = new Child(this.#config, this.#watchdog, {
+        stdout: (chunk) => this.#framer.push(chunk),
+        exit: (problem) => this.#ended(problem),
+      });
+    } catch (error) {
+      this.#ended(startProblem(this.#config.command, error));
+    }
   }
 
   /** One line to the child; false when it cannot be taken. */
