@@ -289,6 +289,64 @@ export const AGENT = {
   stopMs: 2 * SECOND_MS,
 } as const;
 
+/** The device's own policy, its questions to a person, and its log of calls. */
+export const POLICY = {
+  /** s a person has to answer, unless the config says otherwise: an answer still reaches clients that give up after 60 s. */
+  askSeconds: 50,
+  /** s that the config may give a person at most; the call's own time limit ends a question too. */
+  maxAskSeconds: 3_600,
+  /** Questions that wait behind the one that is shown; more calls are refused. */
+  waitingQuestions: 16,
+  /** Characters of a call's arguments that are shown to the person. */
+  shownArguments: 2_000,
+  /** Rules of the config. */
+  rules: 200,
+  /** Bytes of the log of calls before it becomes its one predecessor. */
+  logBytes: 4 * MIB,
+  /** Characters of arguments in the log, when the config asks for them. */
+  loggedArguments: 4_096,
+  /** ms between two looks whether somebody stopped all calls; a new call looks by itself. */
+  stopPollMs: 250,
+} as const;
+
+/** Tools inside the agent. Sizes and times that the config can set are what holds when it does not. */
+export const TOOLS = {
+  /** s a shell command may run, and the most that the config can say. */
+  shellSeconds: 60,
+  maxShellSeconds: 86_400,
+  /** Bytes of each of a command's two outputs that are kept for the result; a result of both still fits a call. */
+  shellOutputBytes: 1 * MIB,
+  maxShellOutputBytes: 8 * MIB,
+  /** ms and bytes that output is gathered before it is told, so that a chatty command does not become a flood. */
+  streamMs: 100,
+  streamBytes: 8 * KIB,
+  /** Pixels of a screenshot's longer side: models scale down what is larger. */
+  screenshotSide: 1_568,
+  minScreenshotSide: 64,
+  maxScreenshotSide: 8_192,
+  /** Bytes of a screenshot; some clients refuse larger images. */
+  screenshotBytes: 1_000_000,
+  minScreenshotBytes: 10_000,
+  maxScreenshotBytes: 16 * MIB,
+  /** Pixels of a captured screen: four screens of 8K. */
+  capturePixels: 4 * 7_680 * 4_320,
+  /** Bytes a capture program may give. */
+  captureBytes: 256 * MIB,
+  /** ms a helper program (capture, clipboard, battery) may take. */
+  helperMs: 15 * SECOND_MS,
+  /** Bytes of what a helper program may say where nothing is expected. */
+  helperMessageBytes: 64 * KIB,
+  /** ms after which a program that opens an address and still runs counts as having opened it. */
+  openMs: 3 * SECOND_MS,
+  /** Bytes of text on the clipboard, both ways. */
+  clipboardBytes: 1 * MIB,
+  /** Characters of an address to open. */
+  urlLength: 8_192,
+  /** Events of the agent that a support bundle holds, and bytes of the end of the call log. */
+  bundleEvents: 500,
+  bundleLogBytes: 256 * KIB,
+} as const;
+
 /** Bounds of text that came from somebody else before it is shown or stored. */
 export const TEXT = {
   label: 100,

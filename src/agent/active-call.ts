@@ -2,6 +2,7 @@
  * One call at the agent, from its start until its outcome is delivered: deadline, input requests, and what it has to
  * say. It ends once; what an upstream still says after that is dropped.
  */
+import type { Reason } from "../errors.ts";
 import { CALL } from "../limits.ts";
 import type { Answer, Call, CancelReason } from "../tunnel/frames.ts";
 import { CallOutput } from "./call-output.ts";
@@ -108,6 +109,13 @@ export class ActiveCall implements CallSink {
   cancel(reason: CancelReason | "agent_stopped"): void {
     if (this.#isOver) return;
     this.#over("cancelled", reason);
+  }
+
+  /** Ends the call on the device's behalf. */
+  interrupt(reason: Reason, message: string): void {
+    if (this.#isOver) return;
+    this.output.outcome(failureMessage(this.id, failure(reason, this.#hasBegun ? "unknown" : "not_started", message)));
+    this.#over(reason, "device_stopped");
   }
 
   #timedOut(): void {

@@ -2,6 +2,7 @@
  * All calls of the agent: starts each at most once, keeps what it has to say until it is delivered, and says it again
  * on a new link (design section 5, "At most once").
  */
+import type { Reason } from "../errors.ts";
 import { CALL, EDGE, JOURNAL } from "../limits.ts";
 import { payloadText, type Payload } from "../tunnel/codec.ts";
 import type { Call, CancelReason, RelayFrame } from "../tunnel/frames.ts";
@@ -19,6 +20,8 @@ export interface DispatcherOptions {
   journal: Journal;
   maxConcurrentCalls: number;
   log: (event: AgentEvent) => void;
+  /** The device's own policy: why a call is not run, or undefined. Never rejects. */
+  admit: (frame: Call, params: Uint8Array, signal: AbortSignal) => Promise<AgentFailure | undefined>;
   /** Runs a call at its upstream. Never rejects. */
   run: (call: UpstreamCall, sink: CallSink, signal: AbortSignal, ref: Record<string, unknown> | undefined) => Promise<UpstreamOutcome>;
 }
@@ -134,6 +137,11 @@ export class Dispatcher {
     this.#inbox.clear();
   }
 
+  /** Ends everything that runs, on the device's behalf; each caller is told why. */
+  interrupt(reason: Reason, message: string): void {
+    for (const call of this.#running) call.interrupt(reason, message);
+  }
+
   /** Forgets outcomes that nobody fetched in time. */
   sweep(now: number = Date.now()): void {
     for (const call of this.#calls.values()) if (call.idleSince !== null && now - call.idleSince > JOURNAL.keepMs) this.#forget(call);
@@ -225,6 +233,8 @@ export class Dispatcher {
 
   async #outcome(call: ActiveCall, request: UpstreamCall): Promise<UpstreamOutcome> {
     try {
+      const refusal = await this.#options.admit(call.frame, request.params.bytes, call.signal);
+      if (refusal !== undefined) return { kind: "failed", failure: refusal };
       return await this.#options.run(request, call, call.signal, call.frame.ref);
     } catch {
       return { kind: "failed", failure: failure("upstream_failed", "unknown", "The call failed inside the agent.") };

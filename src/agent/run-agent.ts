@@ -1,17 +1,23 @@
 /** Puts the agent together: upstreams, catalogue, calls and tunnel. The entry point of `longline agent`. */
 import { randomBytes } from "node:crypto";
-import { AGENT, LISTEN, TUNNEL, UPSTREAM } from "../limits.ts";
+import { AGENT, LISTEN, TOOLS, TUNNEL, UPSTREAM } from "../limits.ts";
 import type { Payload } from "../tunnel/codec.ts";
 import { CATALOGUE_STREAM, PROTOCOL_VERSION, type Hello, type RelayFrame, type Welcome } from "../tunnel/frames.ts";
 import { CatalogueSender } from "./catalogue-sender.ts";
 import { catalogueText, type CatalogueText } from "./catalogue.ts";
+import { DialogAsker } from "./ask/dialog-asker.ts";
 import { Dispatcher } from "./dispatcher.ts";
+import { Guard } from "./guard.ts";
 import { openInstallation } from "./installation.ts";
 import { Journal } from "./journal.ts";
 import type { Link } from "./link.ts";
+import { DEFAULT_POLICY, type LocalPolicy } from "./local-policy.ts";
+import { RecentEvents } from "./recent-events.ts";
+import { redactReport, secretsOf } from "./redact-report.ts";
 import { lockState } from "./state-lock.ts";
+import { thisHost } from "./tools/find-program.ts";
 import { TunnelClient } from "./tunnel-client.ts";
-import type { AgentHandle, AgentOptions, AgentStatus, UpstreamConfig } from "./types.ts";
+import type { AgentEvent, AgentHandle, AgentOptions, AgentReport, AgentStatus, UpstreamConfig } from "./types.ts";
 import { BuiltinUpstream } from "./upstreams/builtin.ts";
 import { McpUpstream } from "./upstreams/mcp-upstream.ts";
 import { Router } from "./upstreams/router.ts";
@@ -39,6 +45,8 @@ class Agent implements AgentHandle {
   readonly #journal: Journal;
   readonly #router: Router;
   readonly #dispatcher: Dispatcher;
+  readonly #guard: Guard;
+  readonly #recent = new RecentEvents();
   readonly #tunnel: TunnelClient;
   readonly #sender = new CatalogueSender();
   readonly #sweeper: ReturnType<typeof setInterval>;
@@ -61,14 +69,23 @@ class Agent implements AgentHandle {
     this.#dispatcher = new Dispatcher({
       journal: this.#journal,
       maxConcurrentCalls: this.#limits.maxConcurrentCalls,
-      log: options.log,
+      log: (event) => this.#tell(event),
+      admit: async (frame, params, signal) => await this.#guard.gate.admit(frame, params, signal),
       run: async (call, sink, signal, ref) => await this.#router.run(call, sink, signal, ref),
+    });
+    this.#guard = new Guard({
+      stateDir: options.stateDir,
+      policy: options.policy ?? DEFAULT_POLICY,
+      asker: options.asker ?? new DialogAsker(thisHost(), this.#watchdog),
+      tools: () => this.#router.lists()?.tools,
+      report: (event) => this.#tell(event),
+      interrupt: (reason, message) => this.#dispatcher.interrupt(reason, message),
     });
     this.#tunnel = new TunnelClient({
       relay: options.relay,
       deviceKey: options.deviceKey,
       maxFrameBytes: this.#limits.maxFrameBytes,
-      log: options.log,
+      log: (event) => this.#tell(event),
       listener: {
         hello: () => this.#hello(),
         online: (link, welcome) => this.#online(link, welcome),
@@ -104,6 +121,10 @@ class Agent implements AgentHandle {
     return { ...this.#tunnel.status, upstreams: this.#router.states(), inFlight: this.#dispatcher.running };
   }
 
+  setPolicy(policy: LocalPolicy): void {
+    this.#guard.gate.policy = policy;
+  }
+
   async stop(reason: string): Promise<void> {
     await this.#tunnel.stop(reason);
     await this.#close();
@@ -127,9 +148,26 @@ class Agent implements AgentHandle {
     clearInterval(this.#sweeper);
     this.#dispatcher.stop();
     await this.#router.stop();
+    this.#guard.close();
     this.#watchdog.close();
     this.#journal.close();
     this.#unlock();
+  }
+
+  #tell(event: AgentEvent): void {
+    this.#recent.add(event);
+    if (event.type === "call_end") this.#guard.log.ended(event.callId, event.outcome);
+    this.#options.log(event);
+  }
+
+  #report(): AgentReport {
+    const report: AgentReport = {
+      version: this.#version,
+      status: this.state(),
+      events: this.#recent.list(),
+      callLog: this.#guard.log.tail(TOOLS.bundleLogBytes),
+    };
+    return redactReport(report, secretsOf(this.#options));
   }
 
   #upstream(config: UpstreamConfig): Upstream {
@@ -137,15 +175,16 @@ class Agent implements AgentHandle {
       state: () => this.#upstreamState(config.alias),
       lists: (changed) => this.#lists(changed),
       resourceUpdated: (uri) => this.#resourceUpdated(uri),
-      warning: (message) => this.#options.log({ type: "warning", message }),
+      warning: (message) => this.#tell({ type: "warning", message }),
     };
-    if (config.kind === "builtin") return new BuiltinUpstream(config, this.#version, listener);
+    if (config.kind === "builtin")
+      return new BuiltinUpstream(config, this.#version, listener, { watch: this.#watchdog, report: () => this.#report() });
     return new McpUpstream({ config, version: this.#version, watchdog: this.#watchdog, listener });
   }
 
   #upstreamState(alias: string): void {
     const state = this.#router.states().find((upstream) => upstream.alias === alias);
-    if (state) this.#options.log({ type: "upstream", alias, state: state.state, problem: state.problem });
+    if (state) this.#tell({ type: "upstream", alias, state: state.state, problem: state.problem });
     // A server that cannot start has no lists to wait for.
     if (state?.state === "crashed") this.#hasLists();
   }
@@ -153,14 +192,14 @@ class Agent implements AgentHandle {
   #lists(changed: readonly ListKind[]): void {
     const lists = this.#router.lists();
     if (!lists) return;
+    this.#guard.listed();
     const next = catalogueText(lists);
     const isNew = next.digest !== this.#catalogue?.digest;
     this.#catalogue = next;
     for (const what of changed) this.#link?.send({ type: "changed", what });
     if (isNew) {
-      this.#options.log({ type: "catalogue", digest: next.digest, tools: next.tools });
-      if (next.left > 0)
-        this.#options.log({ type: "warning", message: `${next.left} items do not fit into the catalogue and are left out` });
+      this.#tell({ type: "catalogue", digest: next.digest, tools: next.tools });
+      if (next.left > 0) this.#tell({ type: "warning", message: `${next.left} items do not fit into the catalogue and are left out` });
       this.#sender.send(next);
     }
     this.#hasLists();

@@ -1,5 +1,7 @@
 /** What the agent is started with and what it tells: the surface towards the command line and the tests. */
 import type { UpstreamState } from "../tunnel/frames.ts";
+import type { Asker } from "./ask/question.ts";
+import type { LocalPolicy } from "./local-policy.ts";
 
 /** How calls of different callers share an upstream (design section 6, "Upstream instances"). */
 export type Isolation = "grant" | "shared";
@@ -43,13 +45,40 @@ export interface BuiltinTool {
   inputSchema: Record<string, unknown>;
   outputSchema?: Record<string, unknown>;
   annotations?: Record<string, unknown>;
+  /** Shown with the tool. `ASKS_FIRST` makes calls start as questions to a person. */
+  _meta?: Record<string, unknown>;
   /** Throwing makes a tool error with the message of a `ToolError`, or a fixed text for anything else. */
   run(args: Record<string, unknown>, context: BuiltinContext): Promise<BuiltinResult> | BuiltinResult;
 }
 
 export interface BuiltinContext {
   signal: AbortSignal;
-  progress(done: number, total: number, message?: string): void;
+  /** Told when the caller wants progress. */
+  progress(done: number, total: number | undefined, message?: string): void;
+  /** Told when the caller wants log notifications of that level. */
+  log(level: "debug" | "info" | "notice" | "warning" | "error", data: unknown): void;
+  /** What the caller asked to be told, so that nothing is prepared for nobody. */
+  wants: { progress: boolean; log: boolean };
+  /** The agent around the tool. */
+  agent: ToolAgent;
+}
+
+/** What a tool may use of the agent. */
+export interface ToolAgent {
+  /** Ends what a tool starts when the agent is killed. */
+  watch: { add(pid: number): void; remove(pid: number): void };
+  /** The agent's state, without secrets. */
+  report(): AgentReport;
+}
+
+/** The agent's state for a support bundle; cleaned and free of secrets. */
+export interface AgentReport {
+  version: string;
+  status: AgentStatus;
+  /** Recent events, oldest first. */
+  events: readonly { at: string; event: unknown }[];
+  /** The end of the log of calls. */
+  callLog: string;
 }
 
 export interface BuiltinResult {
@@ -70,6 +99,7 @@ export type AgentEvent =
   | { type: "catalogue"; digest: string; tools: number }
   | { type: "call"; callId: string; method: string; target: string | undefined; grant: string }
   | { type: "call_end"; callId: string; outcome: string }
+  | { type: "stopped"; isStopped: boolean }
   | { type: "warning"; message: string };
 
 export interface AgentOptions {
@@ -87,6 +117,10 @@ export interface AgentOptions {
   /** Bytes of one tunnel message; smaller for boards. */
   maxFrameBytes?: number;
   maxConcurrentCalls?: number;
+  /** What this machine allows; without it everything but running commands. */
+  policy?: LocalPolicy;
+  /** How a person is asked; without it a dialog on the desktop. */
+  asker?: Asker;
 }
 
 export interface AgentStatus {
@@ -98,6 +132,8 @@ export interface AgentStatus {
 
 export interface AgentHandle {
   state(): AgentStatus;
+  /** Puts another policy in force, from the next call on. */
+  setPolicy(policy: LocalPolicy): void;
   stop(reason: string): Promise<void>;
   /** Settles when the agent is over for good; never rejects. */
   done: Promise<{ code: DoneCode; message: string }>;

@@ -19,6 +19,8 @@ export function describeEvent(event: AgentEvent): string {
       return `call ${event.callId} ${cleanText(event.method)}${event.target === undefined ? "" : ` ${cleanText(event.target)}`}`;
     case "call_end":
       return `call ${event.callId} ended: ${cleanText(event.outcome)}`;
+    case "stopped":
+      return event.isStopped ? "stopped: no call is run until `resume`" : "resumed: calls are run again";
     case "warning":
       return `warning: ${cleanText(event.message)}`;
     default:

@@ -33,6 +33,7 @@ function dispatcher() {
     journal: new Journal(dir),
     maxConcurrentCalls: 8,
     log: () => undefined,
+    admit: () => Promise.resolve(undefined),
     run: () => Promise.resolve({ kind: "result", protocol: "2026-07-28", bytes: RESULT }),
   });
   calls.online(port);

@@ -1,9 +1,9 @@
 /** Tools that run inside the agent, as an upstream of the stateless era. */
 import { failure } from "../failure.ts";
-import type { BuiltinConfig, BuiltinResult, BuiltinTool } from "../types.ts";
+import type { BuiltinConfig, BuiltinContext, BuiltinResult, BuiltinTool, ToolAgent } from "../types.ts";
 import type { UpstreamState } from "../../tunnel/frames.ts";
 import { lastMember, parseValue, scanMembers, valueOf } from "../../tunnel/json-scan.ts";
-import { MODERN_REVISION } from "./revisions.ts";
+import { isLogWanted, MODERN_REVISION } from "./revisions.ts";
 import type { CallSink, Upstream, UpstreamCall, UpstreamListener, UpstreamLists, UpstreamOutcome } from "./upstream.ts";
 
 /** A failure of a tool whose text is meant for the caller. */
@@ -19,17 +19,19 @@ export class BuiltinUpstream implements Upstream {
   readonly alias: string;
   readonly #tools: ReadonlyMap<string, BuiltinTool>;
   readonly #listener: UpstreamListener;
+  readonly #agent: ToolAgent;
   readonly #lists: UpstreamLists;
   #state: UpstreamState["state"] = "starting";
   #probedAt: number | null = null;
 
-  constructor(config: BuiltinConfig, version: string, listener: UpstreamListener) {
+  constructor(config: BuiltinConfig, version: string, listener: UpstreamListener, agent: ToolAgent) {
     this.alias = config.alias;
+    this.#agent = agent;
     this.#listener = listener;
     this.#tools = new Map(config.tools.map((tool) => [tool.name, tool]));
     this.#lists = {
       discover: {
-        capabilities: { tools: {} },
+        capabilities: { tools: {}, logging: {} },
         serverInfo: { ...(config.serverInfo ?? { name: "longline-builtin", version }) },
         ...(config.instructions === undefined ? {} : { instructions: config.instructions }),
         supportedVersions: [MODERN_REVISION],
@@ -70,7 +72,7 @@ export class BuiltinUpstream implements Upstream {
     const args = readArguments(call);
     if (!args) return refused(INVALID_PARAMS, "The arguments are not an object");
     sink.begun();
-    return await runTool(tool, args, call, sink, signal);
+    return await runTool(tool, args, contextOf(call, sink, signal, this.#agent));
   }
 
   async probe(): Promise<void> {
@@ -102,25 +104,31 @@ function readArguments(call: UpstreamCall): Record<string, unknown> | null {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
 }
 
-async function runTool(
-  tool: BuiltinTool,
-  args: Record<string, unknown>,
-  call: UpstreamCall,
-  sink: CallSink,
-  signal: AbortSignal,
-): Promise<UpstreamOutcome> {
-  const progress = (done: number, total: number, message?: string) => {
-    if (!call.progress || signal.aborted) return;
-    const params = { progress: done, total, ...(message === undefined ? {} : { message }) };
-    sink.event("notifications/progress", encoder.encode(JSON.stringify(params)));
-  };
+async function runTool(tool: BuiltinTool, args: Record<string, unknown>, context: BuiltinContext): Promise<UpstreamOutcome> {
   try {
-    return result(await tool.run(args, { signal, progress }));
+    return result(await tool.run(args, context));
   } catch (error) {
-    if (signal.aborted) return { kind: "failed", failure: failure("cancelled", "unknown", "The call was cancelled.") };
+    if (context.signal.aborted) return { kind: "failed", failure: failure("cancelled", "unknown", "The call was cancelled.") };
     const text = error instanceof ToolError ? error.message : "The tool failed.";
     return result({ content: [{ type: "text", text }], isError: true });
   }
+}
+
+function contextOf(call: UpstreamCall, sink: CallSink, signal: AbortSignal, agent: ToolAgent): BuiltinContext {
+  const tell = (method: "notifications/progress" | "notifications/message", params: Record<string, unknown>) => {
+    if (!signal.aborted) sink.event(method, encoder.encode(JSON.stringify(params)));
+  };
+  return {
+    signal,
+    agent,
+    wants: { progress: call.progress, log: call.logLevel !== undefined },
+    progress: (done, total, message) => {
+      if (call.progress) tell("notifications/progress", { progress: done, total, message });
+    },
+    log: (level, data) => {
+      if (isLogWanted(level, call.logLevel)) tell("notifications/message", { level, logger: call.target, data });
+    },
+  };
 }
 
 function result(value: BuiltinResult | Record<string, unknown>): UpstreamOutcome {
