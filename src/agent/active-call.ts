@@ -2,7 +2,6 @@
  * One call at the agent, from its start until its outcome is delivered: deadline, input requests, and what it has to
  * say. It ends once; what an upstream still says after that is dropped.
  */
-import type { Reason } from "../errors.ts";
 import { CALL } from "../limits.ts";
 import type { Answer, Call, CancelReason } from "../tunnel/frames.ts";
 import { CallOutput } from "./call-output.ts";
@@ -111,11 +110,13 @@ export class ActiveCall implements CallSink {
     this.#over("cancelled", reason);
   }
 
-  /** Ends the call on the device's behalf. */
-  interrupt(reason: Reason, message: string): void {
+  /** Ends the call on the device's behalf; `rule` says which of its rules did. */
+  interrupt(rule: string, message: string): void {
     if (this.#isOver) return;
-    this.output.outcome(failureMessage(this.id, failure(reason, this.#hasBegun ? "unknown" : "not_started", message)));
-    this.#over(reason, "device_stopped");
+    this.output.outcome(
+      failureMessage(this.id, failure("refused_by_device", this.#hasBegun ? "unknown" : "not_started", message, { rule })),
+    );
+    this.#over("refused_by_device", "device_stopped");
   }
 
   #timedOut(): void {

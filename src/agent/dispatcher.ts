@@ -2,7 +2,6 @@
  * All calls of the agent: starts each at most once, keeps what it has to say until it is delivered, and says it again
  * on a new link (design section 5, "At most once").
  */
-import type { Reason } from "../errors.ts";
 import { CALL, EDGE, JOURNAL } from "../limits.ts";
 import { payloadText, type Payload } from "../tunnel/codec.ts";
 import type { Call, CancelReason, RelayFrame } from "../tunnel/frames.ts";
@@ -138,8 +137,8 @@ export class Dispatcher {
   }
 
   /** Ends everything that runs, on the device's behalf; each caller is told why. */
-  interrupt(reason: Reason, message: string): void {
-    for (const call of this.#running) call.interrupt(reason, message);
+  interrupt(rule: string, message: string): void {
+    for (const call of this.#running) call.interrupt(rule, message);
   }
 
   /** Forgets outcomes that nobody fetched in time. */

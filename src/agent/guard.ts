@@ -1,5 +1,4 @@
 /** The device's own say in one place: policy, questions, stop switch and log of calls of one agent. */
-import type { Reason } from "../errors.ts";
 import { CallLog } from "./call-log.ts";
 import type { Asker } from "./ask/question.ts";
 import { PolicyGate, STOPPED } from "./local-policy-gate.ts";
@@ -15,7 +14,7 @@ export interface GuardOptions {
   tools(): readonly string[] | undefined;
   report(event: AgentEvent): void;
   /** Ends every call that runs. */
-  interrupt(reason: Reason, message: string): void;
+  interrupt(rule: string, message: string): void;
 }
 
 export class Guard {
@@ -30,7 +29,7 @@ export class Guard {
     this.log = new CallLog(options.stateDir, (message) => options.report({ type: "warning", message }));
     this.#stop = new StopSwitch(options.stateDir, (isStopped) => {
       options.report({ type: "stopped", isStopped });
-      if (isStopped) options.interrupt("refused_by_device", `The device ended this call: ${STOPPED}.`);
+      if (isStopped) options.interrupt("stopped", `The device ended this call: ${STOPPED}.`);
     });
     this.gate = new PolicyGate({
       policy: options.policy,

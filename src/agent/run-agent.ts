@@ -79,7 +79,7 @@ class Agent implements AgentHandle {
       asker: options.asker ?? new DialogAsker(thisHost(), this.#watchdog),
       tools: () => this.#router.lists()?.tools,
       report: (event) => this.#tell(event),
-      interrupt: (reason, message) => this.#dispatcher.interrupt(reason, message),
+      interrupt: (rule, message) => this.#dispatcher.interrupt(rule, message),
     });
     this.#tunnel = new TunnelClient({
       relay: options.relay,

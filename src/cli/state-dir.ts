@@ -1,10 +1,21 @@
 /** Where an agent keeps its installation id and journal when `--state` does not say. */
+import { existsSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
 /** The user's state directory for one device: agents of two devices on one machine never share a journal. */
 export function defaultStateDir(env: Readonly<Record<string, string | undefined>>, deviceId: string): string {
   return join(stateHome(env), "longline", deviceId);
+}
+
+/** The state directories of all agents that were run without `--state`. */
+export function agentStateDirs(env: Readonly<Record<string, string | undefined>>): string[] {
+  const home = join(stateHome(env), "longline");
+  return existsSync(home)
+    ? readdirSync(home)
+        .filter((name) => /^[0-9a-f]{32}$/.test(name))
+        .map((name) => join(home, name))
+    : [];
 }
 
 /** Where the key is kept that this machine was paired with at a relay; one for each name it was paired under. */

@@ -17,9 +17,10 @@ export interface Capture {
 export const FILE = "\u0000file";
 
 /** Programs for X11, the quickest and plainest first. */
-const X11: readonly { program: string; args: readonly string[]; output: "png" | "xwd" }[] = [
+const X11: readonly { program: string; args: readonly string[]; output: Capture["output"] }[] = [
   { program: "maim", args: ["--format=png", "--quality=1"], output: "png" },
-  { program: "scrot", args: ["--silent", "-"], output: "png" },
+  // Its way to standard output opens /dev/stdout, which is no file where a socket stands there.
+  { program: "scrot", args: ["--silent", "--overwrite", FILE], output: "file" },
   { program: "import", args: ["-silent", "-window", "root", "png:-"], output: "png" },
   { program: "xwd", args: ["-root", "-silent"], output: "xwd" },
 ];

@@ -45,7 +45,9 @@ export function windowsPlan(command: string, args: readonly string[], host: Wind
 
 /** The file a command names: with a path as it is, else in PATH, never in the current directory; each with PATHEXT. */
 export function findOnWindows(command: string, host: WindowsHost): string | undefined {
-  const extensions = (variable(host.env, "PATHEXT", "win32") ?? DEFAULT_PATHEXT).split(";").filter((ext) => ext.startsWith("."))
+  const extensions = (variable(host.env, "PATHEXT", "win32") ?? DEFAULT_PATHEXT)
+    .split(";")
+    .filter((ext) => ext.startsWith("."))
     .map((ext) => ext.toLowerCase());
   const isComplete = extensions.some((ext) => command.toLowerCase().endsWith(ext));
   const names = isComplete ? [command, ...extensions.map((ext) => command + ext)] : extensions.map((ext) => command + ext);

@@ -4,12 +4,14 @@ import { Option, type Command } from "commander";
 import type { AgentEvent, DoneCode, Isolation, UpstreamConfig } from "../../agent/types.ts";
 import { ApiError } from "../../errors.ts";
 import { describeEvent } from "../agent-log.ts";
+import { listenToTerminal } from "../agent-terminal.ts";
 import { findRelay, relayOption } from "../connection.ts";
 import { parseHeaders, readSecretText } from "../headers-file.ts";
 import { defaultStateDir, pairedKeyPath } from "../state-dir.ts";
 import { listenForStop } from "../stop-signals.ts";
 import { printJson, type Terminal } from "../terminal.ts";
 import { packageVersion } from "../version.ts";
+import { stopCalls } from "./stop-calls.ts";
 
 /** The one upstream of a command line has no name of its own. */
 const ALIAS = "default";
@@ -26,6 +28,8 @@ interface AgentCommandOptions {
   state?: string;
   takeover?: boolean;
   json?: boolean;
+  stopAll?: boolean;
+  resume?: boolean;
 }
 
 /** Adds the `agent` command to the program. */
@@ -46,6 +50,8 @@ export function addAgentCommand(program: Command, terminal: Terminal): void {
       ]),
     )
     .option("--state <dir>", "directory for the installation id and the journal of calls")
+    .option("--stop-all", "end all calls of the agents on this machine and refuse new ones, also after a restart, until --resume")
+    .option("--resume", "let calls run again")
     .option("--takeover", "take the device over from another machine that has the same key")
     .option("--json", "print state, device and mcpUrl as one JSON value when the device is online")
     .argument("[command...]", "a stdio MCP server and its arguments, after --")
@@ -59,6 +65,8 @@ export function addAgentCommand(program: Command, terminal: Terminal): void {
 }
 
 async function agent(terminal: Terminal, command: string[], options: AgentCommandOptions): Promise<void> {
+  if (options.stopAll === true || options.resume === true)
+    return stopCalls(terminal, options.stopAll === true ? "stop" : "resume", options.state);
   using stop = listenForStop(terminal.env);
   const upstream = await readUpstream(terminal, command, options);
   const relay = await findRelay(terminal, options.relay);
@@ -71,10 +79,13 @@ async function agent(terminal: Terminal, command: string[], options: AgentComman
   const { deviceKey, deviceId } = key;
   // Loaded when needed: the other commands start faster without it.
   const { runAgent } = await import("../../agent/run-agent.ts");
+  const stateDir = options.state === undefined ? defaultStateDir(terminal.env, deviceId) : resolve(terminal.cwd, options.state);
+  const asker = listenToTerminal(terminal, stateDir);
   const handle = await runAgent({
     relay,
     deviceKey,
-    stateDir: options.state === undefined ? defaultStateDir(terminal.env, deviceId) : resolve(terminal.cwd, options.state),
+    stateDir,
+    ...(asker === undefined ? {} : { asker }),
     upstreams: [upstream],
     takeover: options.takeover === true,
     version: packageVersion(),
@@ -84,6 +95,7 @@ async function agent(terminal: Terminal, command: string[], options: AgentComman
   process.once("disconnect", () => void handle.stop("parent_ended"));
   void stop.stopped.then(async () => await handle.stop("signal"));
   const { code, message } = await handle.done;
+  asker?.close();
   const failure = failureOf(code);
   if (failure === undefined) return;
   const hint = failure === "not_authorised" && key.keptIn !== undefined ? ` To pair this machine again, remove ${key.keptIn} first.` : "";

@@ -1,0 +1,14 @@
+/** The agent's terminal as a place to be asked in, and to type `stop` and `resume`. */
+import { TerminalAsker } from "../agent/ask/terminal-asker.ts";
+import { resumeAll, stopAll } from "../agent/stop-switch.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Reads the terminal of this process; undefined when nobody can type there or see what is asked. */
+export function listenToTerminal(terminal: Terminal, stateDir: string): TerminalAsker | undefined {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return undefined;
+  return new TerminalAsker({
+    input: process.stdin,
+    write: (line) => terminal.err(line),
+    command: (word) => (word === "stop" ? stopAll(stateDir) : resumeAll(stateDir)),
+  });
+}
