@@ -1,5 +1,5 @@
 /** The built-in tools that need no desktop, called as a relay calls them. */
-import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -12,8 +12,8 @@ import type { UpstreamConfig } from "../../src/agent/types.ts";
 import type { Call } from "../../src/tunnel/frames.ts";
 import { payloadText } from "../../src/tunnel/codec.ts";
 import type { AgentSocket } from "../support/fake-relay.ts";
-import { eventually, isAlive } from "../support/processes.ts";
-import { connected, DEVICE_KEY } from "./harness.ts";
+import { eventually, isAlive, startProcess } from "../support/processes.ts";
+import { connected, DEVICE_KEY, startRelay, stateDir } from "./harness.ts";
 
 const OPEN = { policy: PolicySection.parse({ rules: [{ action: "allow" }] }) };
 
@@ -109,6 +109,27 @@ describe("shell", () => {
     const { structuredContent } = await run(agent, "shell", { command: "cat pid" });
     agent.send({ type: "cancel", callId: id, reason: "caller_left" });
     await eventually("the command's end", () => !isAlive(Number(structuredContent["stdout"])));
+  });
+
+  test("does not outlive an agent that is killed", async () => {
+    const cwd = directory();
+    const relay = await startRelay();
+    const source = (name: string) => JSON.stringify(new URL(`../../src/agent/${name}.ts`, import.meta.url).href);
+    const code = `
+      import { runAgent } from ${source("run-agent")};
+      import { shellTool } from ${source("tools/shell")};
+      const tools = [shellTool({ cwd: ${JSON.stringify(cwd)}, timeoutSeconds: 60, maxOutputBytes: 1000 })];
+      await runAgent({ deviceKey: ${JSON.stringify(DEVICE_KEY)}, stateDir: ${JSON.stringify(stateDir())}, relay: new URL(${JSON.stringify(relay.url)}),
+        upstreams: [{ kind: "builtin", alias: "b", tools }], policy: { ...${JSON.stringify(OPEN.policy)} }, log: () => {} });`;
+    const started = startProcess(process.execPath, ["--input-type=module", "-e", code]);
+    const { agent } = await relay.agent();
+    agent.call({ method: "tools/call", target: "shell" }, { arguments: { command: "echo $$ > pid; mv pid running; sleep 300" } });
+    const pid = await eventually(
+      "the command's start",
+      () => existsSync(join(cwd, "running")) && Number(readFileSync(join(cwd, "running"), "utf8")),
+    );
+    started.child.kill("SIGKILL");
+    await eventually("the command's end", () => !isAlive(pid));
   });
 
   test("says when its directory is gone, or an argument is wrong", async () => {

@@ -1,5 +1,5 @@
 /** The device's last word on calls that a relay sends: denied, asked about, stopped, logged. */
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Answer, Asker, Question } from "../../src/agent/ask/question.ts";
@@ -180,6 +180,30 @@ test("a stop outlives a restart of the agent", async () => {
   await first.handle.stop("restart");
   const { agent } = await device({}, dir);
   expect((await refusal(agent, agent.call({ method: "tools/call", target: "act" }))).data).toEqual({ rule: "stopped" });
+});
+
+test("without a terminal a dialog on the desktop asks, and its typed word allows", async () => {
+  const dir = stateDir();
+  // Types the word that it is shown.
+  const script = `#!/bin/sh\nfor arg; do case $arg in --text=*) echo "$arg" | sed -n 's/^Type \\(.*\\) to allow it\\.$/\\1/p' ;; esac; done\n`;
+  writeFileSync(join(dir, "zenity"), script, { mode: 0o755 });
+  const before = { PATH: process.env["PATH"], DISPLAY: process.env["DISPLAY"] };
+  process.env["PATH"] = `${dir}:${before.PATH}`;
+  process.env["DISPLAY"] = ":none";
+  try {
+    const made = tools();
+    const { agent } = await connected([made.upstream]);
+    expect((await agent.outcome(agent.call({ method: "tools/call", target: "command" }))).frame.type).toBe("result");
+    writeFileSync(join(dir, "zenity"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+    expect((await refusal(agent, agent.call({ method: "tools/call", target: "command" }))).message).toContain(
+      "somebody at the device said no",
+    );
+    expect(made.runs).toEqual(["command"]);
+  } finally {
+    process.env["PATH"] = before.PATH;
+    if (before.DISPLAY === undefined) delete process.env["DISPLAY"];
+    else process.env["DISPLAY"] = before.DISPLAY;
+  }
 });
 
 test("without a terminal and a desktop a command is refused with the reason", async () => {
