@@ -446,6 +446,8 @@ export const PAIRING = {
   wrongTries: 5,
   /** Devices that can wait at the same time, on the whole relay. */
   pending: 20,
+  /** Of these, from one address where it is known, so that one stranger cannot take every place. */
+  pendingPerAddress: 5,
   /** Letters of a user code, of an alphabet of 20: 34 bits, guessed only by somebody who is signed in. */
   codeLength: 8,
   /** Characters on the agent's screen that the owner repeats. */
@@ -456,7 +458,10 @@ export const PAIRING = {
   nameLength: 63,
 } as const;
 
-/** What strangers may cost, per isolate. */
+/**
+ * What strangers may cost, per isolate: docs/adr/0030-what-is-counted-exactly.md. What has to be exact is in PAIRING and
+ * counted by D1.
+ */
 export const ABUSE = {
   /** Requests in a minute: of one address where it is known, else of the whole relay. */
   perMinute: {
@@ -470,6 +475,10 @@ export const ABUSE = {
     polls: { address: 120, relay: 1_200 },
     /** OAuth clients registered. */
     registrations: { address: 10, relay: 60 },
+    /** Authorization requests of people who are not signed in: each reads a client, or fetches its document. */
+    authorizations: { address: 30, relay: 300 },
+    /** Codes, refresh tokens and clients that opened nothing. A service sends those of all its people from few addresses. */
+    exchanges: { address: 60, relay: 600 },
     /** Codes looked up and links opened. */
     codes: { address: 30, relay: 300 },
   },
@@ -502,6 +511,10 @@ export const AUDIT = {
   countedRows: 10_000,
   /** Refused attempts per minute of one grant that become rows; more of them say nothing new. */
   refusedPerMinute: 30,
+  /** ms of the windows in which attempts without a credential that opens anything are counted together. */
+  strangerWindowMs: 10 * MINUTE_MS,
+  /** ms between two writes of such counts by one isolate. A Worker may go on for 30 s after its answer. */
+  strangerDelayMs: 5 * SECOND_MS,
   /** Characters of a method, target or client name. */
   textLength: 256,
   /** Days that rows are kept unless set, and at most. */

@@ -7,7 +7,7 @@ import { unauthorised } from "./challenge.ts";
 import { deviceStub } from "./device-stub.ts";
 import { isNameOf } from "../policy/device-name.ts";
 import { acceptedOrigins, mcpUrl } from "./origins.ts";
-import { countFailure } from "./rate-limit.ts";
+import { countFailure, limitRequests } from "./rate-limit.ts";
 
 export { insufficientScope, unauthorised } from "./challenge.ts";
 
@@ -35,7 +35,9 @@ async function isRenamed(env: Env, deviceId: string, names: readonly string[]): 
 export async function authenticate(c: Context<AppEnv>): Promise<Authentication> {
   const refused = (): Authentication => {
     // Checking a signature is cheap and reads nothing, so that an address is answered 429 only after it failed again.
-    countFailure(c, c.req.raw.headers.has("authorization") ? "failures" : "unauthenticated");
+    // A request without one is how every client begins, and is nothing to put on record.
+    if (c.req.raw.headers.has("authorization")) countFailure(c, "failures");
+    else limitRequests(c, "unauthenticated");
     return { ok: false, response: unauthorised(c) };
   };
   const token = bearerToken(c.req.raw.headers);

@@ -7,7 +7,7 @@ import type { AppEnv } from "../env.ts";
 import { findTokenHolder, type TokenHolder } from "../db/owner-tokens.ts";
 import { ApiError } from "../errors.ts";
 import { bearerToken } from "./bearer.ts";
-import { countFailure, refuseAfterFailures } from "./rate-limit.ts";
+import { countFailure, limitRequests, refuseAfterFailures } from "./rate-limit.ts";
 import { hashSecret, isOwnerToken } from "./secrets.ts";
 import { requireSameOrigin, webSession } from "./web-session.ts";
 
@@ -28,12 +28,18 @@ async function cookieHolder(c: Context<AppEnv>): Promise<TokenHolder | null> {
   return { id: session.memberId, name: session.name, role: session.role };
 }
 
+/** Without one there was no attempt at anything: a page whose session is over, or a command that was given no token. */
+function hasCredential(c: Context<AppEnv>): boolean {
+  return c.req.header("authorization") !== undefined || c.req.header("cookie") !== undefined;
+}
+
 /** Lets people through and sets `member`; 401 for everybody else. An Authorization header decides alone when there is one. */
 export const membersOnly: MiddlewareHandler<AppEnv> = async (c, next) => {
   refuseAfterFailures(c, "failures");
   const holder = c.req.header("authorization") === undefined ? await cookieHolder(c) : await tokenHolder(c);
   if (holder === null) {
-    countFailure(c, "failures");
+    if (hasCredential(c)) countFailure(c, "failures");
+    else limitRequests(c, "unauthenticated");
     throw new ApiError("not_authorised", NEEDS_TOKEN);
   }
   c.set("member", holder);

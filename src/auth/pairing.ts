@@ -20,6 +20,7 @@ import { ApiError } from "../errors.ts";
 import { DEVICE, PAIRING } from "../limits.ts";
 import { log } from "../log.ts";
 import { DeviceName } from "../policy/device-name.ts";
+import { addressGroup } from "./address.ts";
 import { nameTaken } from "./change-device.ts";
 import { mcpUrl } from "./origins.ts";
 import { closePairing, openPairing, PairingFacts, readPairing } from "./pairing-object.ts";
@@ -52,7 +53,7 @@ export function normaliseUserCode(text: string): string | null {
   return letters.length === PAIRING.codeLength && USER_CODE.test(letters) ? letters : null;
 }
 
-/** Starts a pairing. `too_many` when PAIRING.pending devices wait already. */
+/** Starts a pairing. `too_many` when PAIRING.pending devices wait already, or PAIRING.pendingPerAddress of this address. */
 export async function startPairing(env: Env, request: PairingRequest, address: string | undefined) {
   const id = randomId();
   const deviceCode = `llp_${randomSecret()}`;
@@ -61,7 +62,9 @@ export async function startPairing(env: Env, request: PairingRequest, address: s
   const createdAt = Date.now();
   const expiresAt = createdAt + PAIRING.lifeMs;
   const [deviceHash, userHash] = await Promise.all([hashSecret(deviceCode), hashSecret(letters)]);
-  const isTaken = await insertPairing(env.DB, { id, deviceHash, userHash, screen, createdAt, expiresAt }, PAIRING.pending);
+  const source = address === undefined ? null : addressGroup(address);
+  const max = { pending: PAIRING.pending, pendingPerSource: PAIRING.pendingPerAddress };
+  const isTaken = await insertPairing(env.DB, { id, deviceHash, userHash, screen, createdAt, expiresAt, source }, max);
   if (!isTaken) throw new ApiError("too_many", "Too many devices wait to be paired. Try again in a few minutes.");
   await openPairing(env, id, { ...request, address: address ?? null }, expiresAt);
   const userCode = `${letters.slice(0, PAIRING.codeLength / 2)}-${letters.slice(PAIRING.codeLength / 2)}`;

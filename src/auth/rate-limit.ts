@@ -1,13 +1,15 @@
 /**
  * What a stranger may cost in a minute: by address where it is known, else for the whole relay. Counts live in the
  * isolate: they bound what one can be made to do, and need no storage that a stranger could make us write. A relay-wide
- * count never keeps anybody with a valid credential out.
+ * count never keeps anybody with a valid credential out. Nothing that has to be exact is counted here.
  */
 import type { Context } from "hono";
+import { routePath } from "hono/route";
 import type { AppEnv } from "../env.ts";
 import { ApiError } from "../errors.ts";
 import { ABUSE } from "../limits.ts";
 import { addressGroup, clientAddress } from "./address.ts";
+import { noteRefusedAttempt } from "./refused-attempts.ts";
 
 /** What is limited. */
 export type Limited = keyof typeof ABUSE.perMinute;
@@ -66,20 +68,39 @@ function tooMany(): ApiError {
   return new ApiError("too_many", "Too many requests. Wait a minute, then try again.");
 }
 
+/** Counts one; true beyond the limit, which goes on record. */
+export function isOneTooMany(c: Context<AppEnv>, what: Limited): boolean {
+  const { key, max } = bucketOf(c, what);
+  const isOver = counts.add(key, Date.now()) > max;
+  if (isOver) noteRefusedAttempt(c.env, routePath(c), "too_many");
+  return isOver;
+}
+
+/** Whether this address has failed too often to be looked at; that attempt goes on record. */
+export function hasFailedTooOften(c: Context<AppEnv>, what: Limited): boolean {
+  const { key, max, isShared } = bucketOf(c, what);
+  const isOver = !isShared && counts.get(key, Date.now()) >= max;
+  if (isOver) noteRefusedAttempt(c.env, routePath(c), "too_many");
+  return isOver;
+}
+
 /** Counts a request that costs something whoever sends it; `too_many` beyond the limit. */
 export function limitRequests(c: Context<AppEnv>, what: Limited): void {
-  const { key, max } = bucketOf(c, what);
-  if (counts.add(key, Date.now()) > max) throw tooMany();
+  if (isOneTooMany(c, what)) throw tooMany();
 }
 
 /** Before a credential is looked up: `too_many` when this address has failed too often. */
 export function refuseAfterFailures(c: Context<AppEnv>, what: Limited): void {
-  const { key, max, isShared } = bucketOf(c, what);
-  if (!isShared && counts.get(key, Date.now()) >= max) throw tooMany();
+  if (hasFailedTooOften(c, what)) throw tooMany();
 }
 
-/** A credential opened nothing: counts it, and answers `too_many` instead beyond the limit. */
+/** A credential opened nothing: counts it, for the audit too, and answers `too_many` instead beyond the limit. */
 export function countFailure(c: Context<AppEnv>, what: Limited): void {
-  const { key, max } = bucketOf(c, what);
-  if (counts.add(key, Date.now()) > max) throw tooMany();
+  noteFailure(c);
+  limitRequests(c, what);
+}
+
+/** A credential opened nothing: puts it on record. */
+export function noteFailure(c: Context<AppEnv>): void {
+  noteRefusedAttempt(c.env, routePath(c), "not_authorised");
 }

@@ -66,6 +66,7 @@ const Row = z
     duration_ms: z.number().nullable(),
     bytes_in: z.number().nullable(),
     bytes_out: z.number().nullable(),
+    attempts: z.number().nullable(),
   })
   .transform((row) => ({
     seq: row.seq,
@@ -88,6 +89,8 @@ const Row = z
     bytesIn: row.bytes_in,
     bytesOut: row.bytes_out,
     callId: row.id,
+    /** How many attempts the row stands for; null for one of its own. */
+    attempts: row.attempts,
   }));
 
 /** A row as the API gives it. */
@@ -153,7 +156,8 @@ export async function listAudit(db: D1Database, filter: AuditFilter): Promise<Au
   const { results } = await db
     .prepare(
       `SELECT a.seq, a.id, a.kind, a.at, a.device, a.grant_id, a.label, a.member_id, m.name AS member_name, a.client, a.client_version,
-         a.client_protocol, a.upstream_protocol, a.method, a.target, a.outcome, a.reason, a.duration_ms, a.bytes_in, a.bytes_out
+         a.client_protocol, a.upstream_protocol, a.method, a.target, a.outcome, a.reason, a.duration_ms, a.bytes_in, a.bytes_out,
+         a.attempts
        FROM audit a LEFT JOIN members m ON m.id = a.member_id
        WHERE (?1 IS NULL OR a.device_id = ?1) AND (?2 IS NULL OR a.grant_id = ?2) AND (?3 IS NULL OR a.outcome = ?3)
          AND (?4 IS NULL OR (a.member_id = ?4 AND a.kind <> 'admin')) AND (?5 IS NULL OR a.at >= ?5) AND (?6 IS NULL OR a.seq > ?6)

@@ -41,18 +41,38 @@ export interface NewPairing {
   screen: string;
   createdAt: number;
   expiresAt: number;
+  /** What limits count an address by; null where it is not known. */
+  source: string | null;
 }
 
-/** Records a pairing unless `maxPending` wait already. False then; what has expired is swept and does not count. */
-export async function insertPairing(db: D1Database, pairing: NewPairing, maxPending: number): Promise<boolean> {
+/**
+ * Records a pairing unless as many wait already as may, altogether or from its source. False then; what has expired is
+ * swept and does not count. Exact, as D1 runs one statement after the other.
+ */
+export async function insertPairing(
+  db: D1Database,
+  pairing: NewPairing,
+  max: { pending: number; pendingPerSource: number },
+): Promise<boolean> {
   const [, inserted] = await db.batch([
     db.prepare("DELETE FROM pairings WHERE expires_at <= ?").bind(pairing.createdAt),
     db
       .prepare(
-        `INSERT INTO pairings (id, device_hash, user_hash, screen, created_at, expires_at) SELECT ?1, ?2, ?3, ?4, ?5, ?6
-         WHERE (SELECT COUNT(*) FROM pairings WHERE approved_at IS NULL AND denied_at IS NULL) < ?7`,
+        `INSERT INTO pairings (id, device_hash, user_hash, screen, created_at, expires_at, source) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
+         WHERE (SELECT COUNT(*) FROM pairings WHERE approved_at IS NULL AND denied_at IS NULL) < ?8
+           AND (SELECT COUNT(*) FROM pairings WHERE source = ?7 AND approved_at IS NULL AND denied_at IS NULL) < ?9`,
       )
-      .bind(pairing.id, pairing.deviceHash, pairing.userHash, pairing.screen, pairing.createdAt, pairing.expiresAt, maxPending),
+      .bind(
+        pairing.id,
+        pairing.deviceHash,
+        pairing.userHash,
+        pairing.screen,
+        pairing.createdAt,
+        pairing.expiresAt,
+        pairing.source,
+        max.pending,
+        max.pendingPerSource,
+      ),
   ]);
   return inserted?.meta.changes === 1;
 }

@@ -5,6 +5,7 @@ import { type Asked, readAuthorizationRequest, type ReadRequest } from "../auth/
 import type { Choice } from "../auth/oauth/choice.ts";
 import { type Consent, consentFor, isDeclinedAlready, sealConsent, unsealConsent } from "../auth/oauth/consent.ts";
 import { approve, decline, declinedRedirect, invalidTarget } from "../auth/oauth/decide-consent.ts";
+import { limitRequests } from "../auth/rate-limit.ts";
 import { requireWebSession, webSession, type WebSession } from "../auth/web-session.ts";
 import { authorizationProblemPage, consentPage } from "../console/consent-page.tsx";
 import type { AppEnv } from "../env.ts";
@@ -31,6 +32,7 @@ function queryOf(c: Context<AppEnv>): string {
 }
 
 async function show(c: Context<AppEnv>): Promise<Response> {
+  if ((await webSession(c)) === null) limitRequests(c, "authorizations");
   const query = queryOf(c);
   const read = await readAuthorizationRequest(c.env, query);
   if (read.kind !== "asked") return await refuse(c, read);

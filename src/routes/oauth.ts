@@ -9,7 +9,7 @@ import { serverMetadata } from "../auth/oauth/metadata.ts";
 import { forgetAuthorizations, revocationEndpoint } from "../auth/oauth/revocation.ts";
 import { authorizationServer, libraryRequest } from "../auth/oauth/server.ts";
 import { tokenEndpoint } from "../auth/oauth/token-endpoint.ts";
-import { limitRequests } from "../auth/rate-limit.ts";
+import { hasFailedTooOften, isOneTooMany, noteFailure } from "../auth/rate-limit.ts";
 import { onMemberRemoved } from "../auth/remove-member.ts";
 import { type AppEnv, configOf } from "../env.ts";
 import { errorAnswer } from "./answer.ts";
@@ -27,8 +27,25 @@ async function metadata(c: Context<AppEnv>): Promise<Response> {
   return c.json(await serverMetadata(c.env, c.executionCtx as ExecutionContext));
 }
 
+function tooMany(): Response {
+  // RFC 6585 §4; the library's clients read the body as RFC 6749 §5.2 has it.
+  return oauthError("temporarily_unavailable", "Too many requests. Wait a minute, then try again.", 429, { "Retry-After": "60" });
+}
+
+/** RFC 6749 §5.2: what a code, token or client that opens nothing is answered with. */
+const REFUSED: ReadonlySet<number> = new Set([400, 401]);
+
+/** Runs an endpoint that takes credentials: an address that failed too often is not looked at, and each failure is counted. */
+async function counted(c: Context<AppEnv>, endpoint: () => Promise<Response>): Promise<Response> {
+  if (hasFailedTooOften(c, "exchanges")) return tooMany();
+  const response = await endpoint();
+  if (!REFUSED.has(response.status)) return response;
+  noteFailure(c);
+  return isOneTooMany(c, "exchanges") ? tooMany() : response;
+}
+
 async function register(c: Context<AppEnv>): Promise<Response> {
-  limitRequests(c, "registrations");
+  if (isOneTooMany(c, "registrations")) return tooMany();
   const body = await boundedText(c.req.raw);
   if (body instanceof Response) return body;
   const request = libraryRequest(c.env, OAUTH_PATHS.register, { headers: c.req.raw.headers, body });
@@ -42,8 +59,11 @@ export function oauthRoutes(): Hono<AppEnv> {
   app.get(OAUTH_PATHS.metadata, metadata);
   // Clients of MCP 2025-11-25 and later look here too when they find nothing there (Authorization Server Discovery).
   app.get(OAUTH_PATHS.openid, metadata);
-  app.post(OAUTH_PATHS.token, async (c) => await tokenEndpoint(c.env, c.executionCtx as ExecutionContext, c.req.raw));
-  app.post(OAUTH_PATHS.revoke, async (c) => await revocationEndpoint(c.env, c.executionCtx as ExecutionContext, c.req.raw));
+  for (const [path, endpoint] of [
+    [OAUTH_PATHS.token, tokenEndpoint],
+    [OAUTH_PATHS.revoke, revocationEndpoint],
+  ] as const)
+    app.post(path, async (c) => await counted(c, () => endpoint(c.env, c.executionCtx as ExecutionContext, c.req.raw)));
   app.post(OAUTH_PATHS.register, register);
   app.route("/", authorizeRoutes());
   for (const path of [OAUTH_PATHS.token, OAUTH_PATHS.revoke, OAUTH_PATHS.register])

@@ -26,6 +26,8 @@ async function page(c: Context<AppEnv>): Promise<Response> {
   const next = localPath(c.req.query("next"), HOME_PATH);
   if ((await webSession(c)) !== null) return c.redirect(next, 303);
   const { signIn } = configOf(c.env);
+  // Anybody can send an assertion, and each makes the relay fetch the keys of Access.
+  if (signIn.access !== undefined) limitRequests(c, "codes");
   const person = signIn.access === undefined ? null : await accessIdentity(c, signIn.access);
   if (person === null) return show(c, next);
   return await outside(c, async () => {

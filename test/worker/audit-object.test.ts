@@ -101,14 +101,27 @@ describe("a call's row", () => {
     });
     expect(await rowSoon(absent.callId)).toMatchObject({ kind: "refused", reason: "absent", target: "shell" });
     expect(await rowSoon(unknown.callId)).toMatchObject({ kind: "refused", reason: "grant", grant_id: "g_unknown", label: null });
-    for (let i = 0; i < AUDIT.refusedPerMinute; i++) await refusal(stub.call(requestOf("g_hammer")));
-    const last = requestOf("g_hammer");
+    const other = grantOf({ rights: { tools: ["screenshot"] } });
+    await stub.putGrant(other);
+    for (let i = 0; i < AUDIT.refusedPerMinute; i++) await refusal(stub.call(requestOf(other.id, { target: "reboot" })));
+    const last = requestOf(other.id, { target: "reboot" });
     await refusal(stub.call(last));
     await eventually(async () => {
-      const count = await env.DB.prepare("SELECT COUNT(*) AS n FROM audit WHERE grant_id = 'g_hammer'").first<number>("n");
+      const count = await env.DB.prepare("SELECT COUNT(*) AS n FROM audit WHERE grant_id = ?").bind(other.id).first<number>("n");
       expect(count).toBe(AUDIT.refusedPerMinute);
     });
     expect(await row(last.callId)).toBeNull();
+  });
+
+  it("is bounded for ids that nobody gave out as for one grant", async () => {
+    const { deviceId, stub } = await onlineDevice();
+    for (let i = 0; i < AUDIT.refusedPerMinute + 10; i++) expect((await refusal(stub.call(requestOf(`forged-${i}`)))).kind).toBe("grant");
+    await eventually(async () => {
+      const rows = await env.DB.prepare("SELECT COUNT(*) AS n FROM audit WHERE device_id = ? AND kind = 'refused'")
+        .bind(deviceId)
+        .first("n");
+      expect(rows).toBe(AUDIT.refusedPerMinute);
+    });
   });
 
   it("is written for another machine that comes with the device's key", async () => {

@@ -135,6 +135,18 @@ describe("somebody who guesses", () => {
     expect(await problem(await claim(relay, deviceCode))).toEqual([400, "access_denied"]);
   });
 
+  it("has no more of them by asking at the same time", async () => {
+    const relay = await startRelay();
+    const name = freshName();
+    const { userCode, screen } = await start(relay, name);
+    const tries = async (characters: string): Promise<number> =>
+      (await relay.asOwner("POST", "/api/pairings/approve", { code: userCode, name, screen: characters })).status;
+    const answers = await Promise.all(Array.from({ length: 4 * PAIRING.wrongTries }, () => tries(wrongScreen(screen))));
+    for (const status of answers) expect([403, 404]).toContain(status);
+    expect(await tries(screen)).toBe(404);
+    expect(await env.DB.prepare("SELECT approved_at FROM pairings").first()).toEqual({ approved_at: null });
+  });
+
   it("sees nothing without being signed in, and approves nothing as a member or from another site", async () => {
     const relay = await startRelay();
     const { userCode, deviceCode, screen } = await start(relay);

@@ -1,12 +1,12 @@
 /**
  * Redirect URIs (OAuth 2.1 §2.3.1, RFC 8252 §7): https, http on loopback, and private-use schemes of known applications
- * or in reverse-domain form. docs/adr/0010-private-use-redirect-schemes.md says why. Pure.
+ * or in reverse-domain form. docs/adr/0010-private-use-redirect-schemes.md says why, 0031 which. Pure.
  */
 import { OAUTH } from "../../limits.ts";
 import { isLoopbackHost } from "./availability.ts";
 
 /** Schemes without a dot that widely used MCP clients register on the systems they run on. */
-const APP_SCHEMES: ReadonlySet<string> = new Set(["cursor", "vscode", "vscode-insiders", "windsurf"]);
+const APP_SCHEMES: ReadonlySet<string> = new Set(["cursor", "vscode", "vscode-insiders"]);
 /** RFC 8252 §7.1: a domain name that its author controls, in reverse. */
 const REVERSE_DOMAIN = /^[a-z][a-z0-9-]*(\.[a-z0-9-]+)+$/;
 

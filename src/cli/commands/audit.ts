@@ -34,6 +34,7 @@ const Row = z.looseObject({
   bytesIn: Count,
   bytesOut: Count,
   callId: z.string(),
+  attempts: Count.default(null),
 });
 type Row = z.infer<typeof Row>;
 const Answer = z.looseObject({ rows: z.array(Row), newest: z.number() });
@@ -60,6 +61,7 @@ const COLUMNS = [
   "bytesIn",
   "bytesOut",
   "callId",
+  "attempts",
 ] as const satisfies readonly (keyof Row)[];
 
 const OUTCOMES = ["ok", "error", "failed", "refused", "cancelled", "incomplete", "unknown"];
@@ -152,7 +154,7 @@ function describe(row: Row): string[] {
     new Date(row.at).toISOString().slice(0, 19).replace("T", " "),
     row.device ?? "-",
     row.kind === "admin" ? (row.memberName ?? row.member ?? "-") : (row.label ?? row.grant ?? "-"),
-    [row.method, row.target].filter((part) => part !== null).join(" ") || "-",
+    [row.method, row.target, row.attempts === null ? null : `(${row.attempts} times)`].filter((part) => part !== null).join(" ") || "-",
     row.reason === null ? row.outcome : `${row.outcome}: ${row.reason}`,
     row.durationMs === null ? "-" : String(row.durationMs),
   ];
