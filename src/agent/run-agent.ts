@@ -1,17 +1,19 @@
 /** Puts the agent together: upstreams, catalogue, calls and tunnel. The entry point of `longline agent`. */
 import { randomBytes } from "node:crypto";
-import { AGENT, LISTEN, TOOLS, TUNNEL, UPSTREAM } from "../limits.ts";
+import { AGENT, LISTEN, TEXT, TOOLS, TUNNEL, UPSTREAM } from "../limits.ts";
 import type { Payload } from "../tunnel/codec.ts";
 import { CATALOGUE_STREAM, PROTOCOL_VERSION, type Hello, type RelayFrame, type Welcome } from "../tunnel/frames.ts";
 import { CatalogueSender } from "./catalogue-sender.ts";
 import { catalogueText, type CatalogueText } from "./catalogue.ts";
 import { DialogAsker } from "./ask/dialog-asker.ts";
+import { cleanText } from "./clean-text.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { Guard } from "./guard.ts";
 import { openInstallation } from "./installation.ts";
 import { Journal } from "./journal.ts";
 import type { Link } from "./link.ts";
 import { DEFAULT_POLICY, type LocalPolicy } from "./local-policy.ts";
+import { withoutOwnKey } from "./own-key.ts";
 import { RecentEvents } from "./recent-events.ts";
 import { redactReport, secretsOf } from "./redact-report.ts";
 import { lockState } from "./state-lock.ts";
@@ -71,7 +73,11 @@ class Agent implements AgentHandle {
       maxConcurrentCalls: this.#limits.maxConcurrentCalls,
       log: (event) => this.#tell(event),
       admit: async (frame, params, signal) => await this.#guard.gate.admit(frame, params, signal),
-      run: async (call, sink, signal, ref) => await this.#router.run(call, sink, signal, ref),
+      run: withoutOwnKey(
+        options.deviceKey,
+        async (call, sink, signal, ref) => await this.#router.run(call, sink, signal, ref),
+        (message) => this.#tell({ type: "warning", message: cleanText(message, TEXT.message) }),
+      ),
     });
     this.#guard = new Guard({
       stateDir: options.stateDir,
