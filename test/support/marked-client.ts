@@ -56,6 +56,9 @@ export function markedHeaders(marks: Marks): Record<string, string> {
   return Object.fromEntries(names.map((name) => [name, marks.make(name)]));
 }
 
+/** What is sent with the marks. */
+export type MarkedRequest = Omit<RequestInit, "headers"> & { headers?: Record<string, string> };
+
 /** A client whose answers are kept: status line, headers and body. */
 export class MarkedClient {
   readonly #marks: Record<string, string>;
@@ -70,7 +73,7 @@ export class MarkedClient {
   }
 
   /** Sends a request with all marks; its answer is kept and given. */
-  async send(url: string, init: RequestInit & { headers?: Record<string, string> } = {}): Promise<{ response: Response; text: string }> {
+  async send(url: string, init: MarkedRequest = {}): Promise<{ response: Response; text: string }> {
     const answered = await this.open(url, init);
     const text = await answered.text();
     const headers = [...answered.headers].map(([name, value]) => `${name}: ${value}`).join("\n");
@@ -79,14 +82,14 @@ export class MarkedClient {
   }
 
   /** The same, for an answer that is to hold a secret: it is given and not kept. */
-  async get(url: string, init: RequestInit & { headers?: Record<string, string> } = {}): Promise<string> {
+  async get(url: string, init: MarkedRequest = {}): Promise<string> {
     const answered = await this.open(url, init);
     if (answered.status >= 400) throw new Error(`${url} gave ${answered.status}: ${await answered.text()}`);
     return await answered.text();
   }
 
   /** The same, with the body left to the caller. */
-  async open(url: string, init: RequestInit & { headers?: Record<string, string> } = {}): Promise<Response> {
+  async open(url: string, init: MarkedRequest = {}): Promise<Response> {
     const cookie = [this.session, this.#cookie].filter((part) => part !== "").join("; ");
     return await fetch(url, { redirect: "manual", ...init, headers: { ...this.#marks, Cookie: cookie, ...init.headers } });
   }

@@ -13,13 +13,15 @@ const Online = z.strictObject({ state: z.literal("online"), device: z.string(), 
 
 /** No setting of the person who runs the tests reaches the command. */
 const NO_SETTINGS = { LONGLINE_RELAY: undefined, LONGLINE_OWNER_TOKEN: undefined, LONGLINE_DEVICE_KEY: undefined };
+/** Node keeps what it made of the source there: a command from a checkout starts in half the time. */
+const COMPILED = { NODE_COMPILE_CACHE: join(ROOT, "node_modules/.cache/longline-tests") };
 
 /** Starts the `longline` command. */
 export function startLongline(
   args: readonly string[],
   options: { cwd?: string; env?: Record<string, string | undefined> } = {},
 ): RunningProcess {
-  return startProcess(process.execPath, [COMMAND, ...args], { ...options, env: { ...NO_SETTINGS, ...options.env } });
+  return startProcess(process.execPath, [COMMAND, ...args], { ...options, env: { ...NO_SETTINGS, ...COMPILED, ...options.env } });
 }
 
 /** Runs the `longline` command to its end. */

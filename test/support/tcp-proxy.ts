@@ -20,13 +20,22 @@ const HELD_BYTES = 256 * 1024;
 /** ms between two looks of a direction that waits for room, rate or the end of a freeze. */
 const LOOK_MS = 20;
 
-/** A loopback port nobody listens on at the moment. */
+/** Below the ports that systems give to outgoing connections, any of which could take a port between two looks. */
+const QUIET_PORTS = { from: 20_000, count: 12_000 };
+
+/** A loopback port that nobody listens on at the moment, and that no outgoing connection takes. */
 export async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as net.AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  for (;;) {
+    const port = QUIET_PORTS.from + Math.floor(Math.random() * QUIET_PORTS.count);
+    const server = net.createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once("error", () => resolve(false));
+      server.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!isFree) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
 }
 
 /** Starts a proxy on a free loopback port towards another loopback port. */
