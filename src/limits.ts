@@ -536,6 +536,8 @@ export const SERVE = {
   readyMs: 20 * SECOND_MS,
   /** ms a start waits for the port of a relay that was killed; its runtime ends within about a second. */
   portFreeMs: 5 * SECOND_MS,
+  /** Characters of one line of the runtime's log; a line of ours holds at most a few values of API.logValueLength. */
+  logLineLength: 16_384,
   /** ms between two looks at something outside the process. */
   pollMs: 100,
   /** ms between two looks whether the npm script that started a command is still there. */

@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Miniflare, type WorkerOptions as MiniflareWorker } from "miniflare";
 import { SERVE, TUNNEL } from "../limits.ts";
+import { cleanText } from "../policy/clean-text.ts";
 import type { WorkerConfig } from "./wrangler-config.ts";
 
 /** Part of every object's path on disk: it must never change. */
@@ -146,7 +147,9 @@ function newMiniflare(options: RuntimeOptions, onEnd: () => void, worker: Minifl
     d1Persist: join(options.dataDir, "d1"),
     kvPersist: join(options.dataDir, "kv"),
     handleRuntimeStdio: (stdout: Readable, stderr: Readable) => {
-      for (const stream of [stdout, stderr]) createInterface(stream).on("line", options.log);
+      // SECURITY: workerd quotes a request that it cannot read, before any of our code has seen it.
+      for (const stream of [stdout, stderr])
+        createInterface(stream).on("line", (line) => options.log(cleanText(line, SERVE.logLineLength)));
       stdout.once("end", onEnd);
     },
   });

@@ -406,6 +406,23 @@ describe("with time", () => {
     await Promise.all(replies);
   });
 
+  it("a call that waits its turn ends with its grant, and never reaches the agent", async () => {
+    const { stub, agent, grant } = await onlineDevice({ limits: { maxFrameBytes: 262_144, maxConcurrentCalls: 1 } });
+    const other = grantOf();
+    await stub.putGrant(other);
+    const first = requestOf(grant.id);
+    const running = stub.call(first);
+    await agent.next("call");
+    const waiting = stub.call(requestOf(other.id));
+    await agent.settled();
+    await stub.putGrant({ ...other, revokedAt: 1 });
+    expect(await failure(waiting)).toMatchObject({ reason: "cancelled", outcome: "not_started" });
+    agent.answer(first.callId);
+    await running;
+    await agent.settled();
+    expect(agent.seen("call")).toEqual([]);
+  });
+
   it("a call that is not acknowledged in time shows a frozen link, which is closed", async () => {
     const { stub, agent, grant } = await onlineDevice();
     const reply = stub.call(requestOf(grant.id));

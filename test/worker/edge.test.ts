@@ -174,6 +174,15 @@ test("R138: a call beyond the grant is 403 with all scopes; an excluded tool loo
   expect([absent.status, await absent.json()]).toMatchObject([200, { error: { code: -32602 } }]);
 });
 
+test.each([
+  ["name", '"method":"tools/call","params":{"name":"echo","name":"other","arguments":{}}'],
+  ["method", '"method":"tools/list","method":"tools/call","params":{"name":"other","arguments":{}}'],
+  ["params", '"method":"tools/call","params":{"name":"echo","arguments":{}},"params":{"name":"other","arguments":{}}'],
+])("a body that says its %s twice is decided on what would run", async (_what, members) => {
+  const { caller } = await online({ tools: ["echo"] });
+  expect((await caller.send(`{"jsonrpc":"2.0","id":1,${members}}`)).status).toBe(403);
+});
+
 test("a revoked token stops at the next call; R136: no or a foreign token is 401 on POST, GET and DELETE in both eras", async () => {
   const { relay, caller, grant, mcpUrl } = await online();
   const other = await device();
