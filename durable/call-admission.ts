@@ -31,12 +31,13 @@ export function admit(desk: Desk, grant: Grant, request: CallRequest): Admission
   const session = used?.session;
   const client = session === undefined ? request.client : clientOf(session);
   if (client === undefined) return { ok: false, refusal: { kind: "params", message: "The client did not say who it is." }, session };
-  const refusal = checkAccess(grant, request) ?? checkHeaders(desk, client, request) ?? refusedByDrain(desk) ?? checkCaps(desk, grant, now);
+  const refusal =
+    checkAccess(desk, grant, request) ?? checkHeaders(desk, client, request) ?? refusedByDrain(desk) ?? checkCaps(desk, grant, now);
   return refusal === null ? { ok: true, client, session } : { ok: false, refusal, session };
 }
 
-function checkAccess(grant: Grant, request: CallRequest): Refusal | null {
-  const decision = decide(grant.rights, request);
+function checkAccess(desk: Desk, grant: Grant, request: CallRequest): Refusal | null {
+  const decision = decide(grant.rights, request, desk.catalogue.prefixes);
   if (decision === "allowed") return null;
   if (decision === "beyond") return { kind: "scope", scopes: scopesFor(request.method, request.target) };
   return { kind: decision };

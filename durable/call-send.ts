@@ -1,7 +1,9 @@
 /** The frames of a call on its way to the agent: one message when it fits, else a header and chunks. */
 import type { Failure } from "../src/errors.ts";
 import { CALL, TUNNEL } from "../src/limits.ts";
+import { namedThing } from "../src/policy/decide.ts";
 import { type Grant, isUsable } from "../src/policy/grant.ts";
+import { otherNames } from "../src/policy/other-names.ts";
 import type { Call } from "../src/tunnel/frames.ts";
 import { fitsUtf8, utf8Length } from "../src/tunnel/utf8.ts";
 import { failCall, waitFor } from "./call-end.ts";
@@ -60,7 +62,7 @@ export function sendCall(desk: Desk, call: PendingCall): void {
   const grant = desk.grants.get(call.grant);
   if (call.request === undefined || link === null) return failCall(desk, call, offline(desk));
   if (grant === undefined || !isUsable(grant, desk.now())) return failCall(desk, call, { reason: "cancelled", outcome: "not_started" });
-  const frame = frameOf(call, call.request, grant, desk.flow.restart(call.id));
+  const frame = frameOf(call, call.request, grant, desk);
   const written = writeCall(link, frame, call.request.call.payload);
   call.upload = written.ok && written.rest !== undefined ? { bytes: written.rest, sent: 0, credit: 0 } : undefined;
   if (written.ok && written.rest === undefined) call.wasWhole = true;
@@ -76,18 +78,21 @@ export function sendCall(desk: Desk, call: PendingCall): void {
   if (!call.waits.has("end")) waitFor(desk, call, "end", now + call.timeoutMs + CALL.deadlineGraceMs);
 }
 
-function frameOf(call: PendingCall, { call: request, client }: Outgoing, grant: Grant, credit: number): Call {
+function frameOf(call: PendingCall, { call: request, client }: Outgoing, grant: Grant, desk: Desk): Call {
   const frame: Call = {
     type: "call",
     callId: call.id,
     method: request.method,
     timeoutMs: call.timeoutMs,
-    credit,
+    credit: desk.flow.restart(call.id),
     caller: { grant: grant.id, label: grant.label, member: grant.member },
     client,
   };
   if (request.target !== undefined) frame.target = request.target;
   if (request.ref !== undefined) frame.ref = request.ref;
+  const named = namedThing(request);
+  const names = named === undefined ? [] : otherNames(desk.catalogue.prefixes, named.kind, named.name);
+  if (names.length > 0) frame.names = names;
   if (request.meta !== undefined) frame.meta = request.meta;
   if (request.progress === true && call.canStream) frame.progress = true;
   if (request.logLevel !== undefined && call.canStream) frame.logLevel = request.logLevel;

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { CATALOGUE } from "../src/limits.ts";
 import type { ListName } from "../src/policy/decide.ts";
+import { NO_PREFIXES, Prefixes } from "../src/policy/other-names.ts";
 import { type ParamRule, readParamRules } from "../src/policy/param-headers.ts";
 
 /** `discover` as the agent sends it; other members are kept. */
@@ -12,6 +13,8 @@ export const Discover = z.looseObject({
   capabilities: z.record(z.string(), z.unknown()),
   serverInfo: z.looseObject({ name: z.string(), version: z.string() }),
   instructions: z.string().optional(),
+  /** Prefixes that the agent put before names of its upstreams. */
+  prefixes: Prefixes.optional(),
 });
 export type Discover = z.infer<typeof Discover>;
 
@@ -34,6 +37,7 @@ export class Catalogue {
   readonly #storage: DurableObjectStorage;
   readonly #texts = new Map<Part, string | null>();
   #params: Map<string, readonly ParamRule[]> | undefined;
+  #prefixes: Prefixes | undefined;
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
@@ -56,6 +60,12 @@ export class Catalogue {
     return text === null ? undefined : (JSON.parse(text) as unknown[]);
   }
 
+  /** The prefixes in use on the device. */
+  get prefixes(): Prefixes {
+    this.#prefixes ??= this.discover()?.prefixes ?? NO_PREFIXES;
+    return this.#prefixes;
+  }
+
   /** What the tool's schema says about parameter headers; empty for a tool without annotations or an unknown one. */
   paramRules(tool: string): readonly ParamRule[] {
     this.#params ??= new Map(JSON.parse(this.#text("params") ?? "[]") as [string, ParamRule[]][]);
@@ -67,6 +77,7 @@ export class Catalogue {
     const differing = LIST_NAMES.filter((name) => (this.#text(name) ?? "[]") !== JSON.stringify(body[name]));
     this.#storage.transactionSync(() => {
       this.#put("discover", JSON.stringify(body.discover));
+      this.#prefixes = body.discover.prefixes ?? NO_PREFIXES;
       for (const name of LIST_NAMES) this.#put(name, JSON.stringify(body[name]));
       this.#putParams(body.tools);
     });

@@ -3,7 +3,8 @@
  * request, and answered by a socket or by a refusal as JSON. What it gets is told in the first message.
  */
 import { GRANT } from "../src/limits.ts";
-import { access, type Grant } from "../src/policy/grant.ts";
+import type { Grant } from "../src/policy/grant.ts";
+import { coversResource } from "../src/policy/other-names.ts";
 import { covers } from "../src/policy/decide.ts";
 import { LIST_KINDS, LISTEN_CLOSE, LISTEN_HEADER, LISTEN_PATH, ListenFacts, type ListKind } from "../src/tunnel/notices.ts";
 import { checkSession, findGrant, rateLimited } from "./call-admission.ts";
@@ -72,7 +73,10 @@ async function planListener(desk: Desk, grant: Grant, facts: ListenFacts): Promi
   if (offer.lists.length === 0 && !offer.resources) return { kind: "method" };
   const lists: ListKind[] = offer.lists.filter((kind) => filter?.lists.includes(kind) === true);
   const asked = offer.resources ? (filter?.resources ?? []) : [];
-  return { attachment: { ...attachment, lists }, resources: asked.filter((uri) => access(grant.rights, "resources", [uri]) === "allowed") };
+  return {
+    attachment: { ...attachment, lists },
+    resources: asked.filter((uri) => coversResource(grant.rights, desk.catalogue.prefixes, uri)),
+  };
 }
 
 function tooMany(max: number): Refusal {
@@ -83,7 +87,7 @@ function tooMany(max: number): Refusal {
 
 /** Has the device asked for what the listener wants. What an upstream refuses a modern listener does not get. */
 async function subscribe(desk: Desk, owner: string, grant: Grant): Promise<void> {
-  const uris = desk.subscriptions.of(owner).filter((uri) => access(grant.rights, "resources", [uri]) === "allowed");
+  const uris = desk.subscriptions.of(owner).filter((uri) => coversResource(grant.rights, desk.catalogue.prefixes, uri));
   const taken = await Promise.all(uris.map(async (uri) => ({ uri, taken: await desk.upstreamResources.want(uri) })));
   for (const { uri, taken: answer } of taken) if (answer.kind === "refused") desk.subscriptions.remove(owner, uri);
 }

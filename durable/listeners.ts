@@ -4,7 +4,8 @@
  * the grant covers it at that moment.
  */
 import { visibleCapabilities } from "../src/policy/decide.ts";
-import { access, isUsable, type Rights } from "../src/policy/grant.ts";
+import { isUsable, type Rights } from "../src/policy/grant.ts";
+import { coversResource } from "../src/policy/other-names.ts";
 import { concerns } from "../src/policy/resource-match.ts";
 import { LISTEN_CLOSE, LIST_KINDS, type ListKind, type ListVersions } from "../src/tunnel/notices.ts";
 import type { Desk } from "./desk.ts";
@@ -65,7 +66,7 @@ export class Listeners {
       if (!this.#desk.subscriptions.of(ownerOf(listener.facts)).some((subscribed) => concerns(subscribed, uri))) continue;
       isWanted = true;
       const rights = this.#rights(listener);
-      if (rights !== null && access(rights, "resources", [uri]) === "allowed") tellListener(listener, { type: "resource", uri });
+      if (rights !== null && coversResource(rights, this.#desk.catalogue.prefixes, uri)) tellListener(listener, { type: "resource", uri });
     }
     // The end of a subscription can be lost with a link: the agent is told again, so that it does not wake this object.
     if (!isWanted && !this.#wanted().has(uri)) this.#desk.upstreamResources.end(uri);
@@ -132,7 +133,7 @@ export class Listeners {
       const rights = this.#rights(listener);
       if (rights === null) continue;
       for (const uri of this.#desk.subscriptions.of(ownerOf(listener.facts)))
-        if (access(rights, "resources", [uri]) === "allowed") wanted.add(uri);
+        if (coversResource(rights, this.#desk.catalogue.prefixes, uri)) wanted.add(uri);
     }
     return wanted;
   }

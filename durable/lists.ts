@@ -86,14 +86,18 @@ function fromDevice(desk: Desk, callId: string, asked: Asked, { frame, text }: E
     desk.meta.set("catalogueDigest", null);
     desk.listChanges.answered(spec.member);
   }
-  const shown = shownItems(asked, items);
+  const shown = shownItems(desk, asked, items);
   // As the device wrote it, unless something had to be left out.
   return reply(callId, frame, shown === items ? text : JSON.stringify({ ...result, [spec.member]: shown }));
 }
 
 /** The items that a caller may see, as its era can take them; the same array when that is all of them. */
-function shownItems({ grant, spec, client }: Pick<Asked, "grant" | "spec" | "client">, items: readonly unknown[]): readonly unknown[] {
-  const visible = isFull(grant.rights) ? items : visibleItems(grant.rights, spec, items);
+function shownItems(
+  desk: Desk,
+  { grant, spec, client }: Pick<Asked, "grant" | "spec" | "client">,
+  items: readonly unknown[],
+): readonly unknown[] {
+  const visible = isFull(grant.rights) ? items : visibleItems(grant.rights, spec, items, desk.catalogue.prefixes);
   return spec.member === "tools" && client?.era === "legacy" ? legacyTools(visible) : visible;
 }
 
@@ -123,7 +127,7 @@ function parse(text: string): Record<string, unknown> | null {
 /** The list as last known; empty for a device that never sent a catalogue. */
 function fromCatalogue(desk: Desk, callId: string, asked: Pick<Asked, "grant" | "spec" | "client">): CallReply {
   const { member } = asked.spec;
-  const text = JSON.stringify({ [member]: shownItems(asked, desk.catalogue.items(member) ?? []) });
+  const text = JSON.stringify({ [member]: shownItems(desk, asked, desk.catalogue.items(member) ?? []) });
   return reply(callId, { protocol: FROM_CATALOGUE, meta: OFFLINE_META }, text);
 }
 

@@ -4,6 +4,7 @@
  * another run of the agent comes. The agent treats both requests as a set, so repeating one changes nothing.
  */
 import { LISTEN } from "../src/limits.ts";
+import { otherNames } from "../src/policy/other-names.ts";
 import { type AgentError, type AgentFrame, type Call, newCallId, type Result, type UpstreamError } from "../src/tunnel/frames.ts";
 import type { Desk } from "./desk.ts";
 
@@ -131,11 +132,13 @@ export class UpstreamResources {
 
   #send(method: string, uri: string): string | null {
     const callId = newCallId();
+    const names = otherNames(this.#desk.catalogue.prefixes, "resources", uri);
     const frame: Call = {
       type: "call",
       callId,
       method,
       target: uri,
+      ...(names.length === 0 ? {} : { names }),
       timeoutMs: LISTEN.subscribeMs,
       credit: LISTEN.answerBytes,
       caller: INTERNAL,

@@ -358,6 +358,9 @@ export const TEXT = {
 export const NAMES = {
   /** Characters of a device name. */
   device: 63,
+  /** Characters of a prefix before an upstream's names, and prefixes of one device. */
+  prefix: 64,
+  prefixes: 100,
   /** Bits of a secret: device keys, owner tokens. */
   secretBits: 256,
   /** Bits of a random id; unique, but no secret. */

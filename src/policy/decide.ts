@@ -3,6 +3,7 @@
  * is sent and for every list and capability shown to a caller (design section 7).
  */
 import { type Access, access, isFull, type Kind, METHOD_KINDS, type Rights } from "./grant.ts";
+import { allNames, NO_PREFIXES, type Prefixes } from "./other-names.ts";
 
 /** `method`: nobody can call it through a relay, whatever the grant. */
 export type Decision = Access | "method";
@@ -18,21 +19,34 @@ export interface AccessRequest {
 const EXTENSION_METHODS: ReadonlySet<string> = new Set();
 
 /** Decides one request. A list is always allowed: its items are filtered instead. */
-export function decide(rights: Rights, request: AccessRequest): Decision {
+export function decide(rights: Rights, request: AccessRequest, prefixes: Prefixes = NO_PREFIXES): Decision {
   // A wire string is looked up, so names such as "constructor" must find nothing.
   const known = Object.hasOwn(METHOD_KINDS, request.method) ? METHOD_KINDS[request.method] : undefined;
   if (known !== undefined) {
-    return known.list ? "allowed" : access(rights, known.kind, [request.target ?? ""]);
+    return known.list ? "allowed" : access(rights, known.kind, allNames(prefixes, known.kind, request.target ?? ""));
   }
-  if (request.method === "completion/complete") return decideCompletion(rights, request.ref);
+  if (request.method === "completion/complete") return decideCompletion(rights, request.ref, prefixes);
   if (!EXTENSION_METHODS.has(request.method)) return "method";
   return isFull(rights) ? "allowed" : "beyond";
 }
 
-function decideCompletion(rights: Rights, ref: Record<string, unknown> | undefined): Access {
-  if (ref?.["type"] === "ref/prompt" && typeof ref["name"] === "string") return access(rights, "prompts", [ref["name"]]);
-  if (ref?.["type"] === "ref/resource" && typeof ref["uri"] === "string") return access(rights, "resources", [ref["uri"]]);
+function decideCompletion(rights: Rights, ref: Record<string, unknown> | undefined, prefixes: Prefixes): Access {
+  const named = completed(ref);
+  if (named !== undefined) return access(rights, named.kind, allNames(prefixes, named.kind, named.name));
   return isFull(rights) ? "allowed" : "beyond";
+}
+
+function completed(ref: Record<string, unknown> | undefined): { kind: Kind; name: string } | undefined {
+  if (ref?.["type"] === "ref/prompt" && typeof ref["name"] === "string") return { kind: "prompts", name: ref["name"] };
+  if (ref?.["type"] === "ref/resource" && typeof ref["uri"] === "string") return { kind: "resources", name: ref["uri"] };
+  return undefined;
+}
+
+/** What a request names, when it names one thing. */
+export function namedThing(request: AccessRequest): { kind: Kind; name: string } | undefined {
+  if (request.method === "completion/complete") return completed(request.ref);
+  const known = Object.hasOwn(METHOD_KINDS, request.method) ? METHOD_KINDS[request.method] : undefined;
+  return known === undefined || known.list || request.target === undefined ? undefined : { kind: known.kind, name: request.target };
 }
 
 /** One of the four lists: its method, the member that holds its items, and the item's member that patterns decide on. */
@@ -57,11 +71,11 @@ export const LISTS: ReadonlyMap<string, ListSpec> = new Map(
 );
 
 /** The items of a list that a grant covers, in their order. */
-export function visibleItems(rights: Rights, spec: ListSpec, items: readonly unknown[]): unknown[] {
+export function visibleItems(rights: Rights, spec: ListSpec, items: readonly unknown[], prefixes: Prefixes = NO_PREFIXES): unknown[] {
   if (isFull(rights)) return [...items];
   return items.filter((item) => {
     const name = typeof item === "object" && item !== null ? (item as Record<string, unknown>)[spec.key] : undefined;
-    return typeof name === "string" && access(rights, spec.kind, [name]) === "allowed";
+    return typeof name === "string" && access(rights, spec.kind, allNames(prefixes, spec.kind, name)) === "allowed";
   });
 }
 

@@ -210,6 +210,8 @@ export const Call = z.strictObject({
   target: z.string().max(8192).optional(),
   /** `params.ref` of completion/complete. */
   ref: JsonObject.optional(),
+  /** Other names of the target by which the relay decided too: without each prefix that the catalogue names. */
+  names: z.array(z.string().max(8192)).max(100).optional(),
   timeoutMs: z.int().positive(),
   /** Bytes of the answer that may be sent before the first credit. */
   credit: Count,

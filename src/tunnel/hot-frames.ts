@@ -25,6 +25,7 @@ const isOneOf = (texts: readonly string[]): Check => {
   return (value) => known.has(value);
 };
 const isTexts: Check = (value) => isObject(value) && Object.values(value as object).every((text) => typeof text === "string");
+const isNames: Check = (value) => Array.isArray(value) && value.length <= 100 && value.every(isTarget);
 const isCallIds: Check = (value) => Array.isArray(value) && value.length >= 1 && value.length <= 1000 && value.every(isCallId);
 
 /** A strict object: every member known, none missing. `?` marks a member that may be absent. */
@@ -76,6 +77,7 @@ const RELAY: ReadonlyMap<unknown, Shape> = new Map([
       method: isShort,
       "target?": isTarget,
       "ref?": isObject,
+      "names?": isNames,
       timeoutMs: isPositive,
       credit: isCount,
       caller: within(shape({ grant: isShort, label: isShort, member: isShort })),

@@ -28,6 +28,23 @@ describe("a request", () => {
     expect(decide({}, { method: "tasks/get" })).toBe("method");
   });
 
+  it("is decided by the upstream's own name too where the device puts a prefix before it, for exclusions only", () => {
+    const prefixes = { names: ["x_", "fs_"], resources: ["files+"] };
+    const rights = { tools: ["*", "!shell"], resources: ["files+*", "!file:///etc/*"], prompts: ["plan"] };
+    const decided = (method: string, target: string) => decide(rights, { method, target }, prefixes);
+    expect(decided("tools/call", "x_shell")).toBe("absent");
+    expect(decided("tools/call", "x_lamp")).toBe("allowed");
+    expect(decided("tools/call", "y_shell")).toBe("allowed");
+    expect(decided("resources/read", "files+file:///etc/passwd")).toBe("absent");
+    expect(decided("resources/read", "files+file:///home/notes")).toBe("allowed");
+    // What includes a thing is its public name alone.
+    expect(decided("prompts/get", "x_plan")).toBe("beyond");
+    const completion = { method: "completion/complete", ref: { type: "ref/resource", uri: "files+file:///etc/{name}" } };
+    expect(decide(rights, completion, prefixes)).toBe("absent");
+    const spec = LISTS.get("tools/list");
+    expect(spec && visibleItems(rights, spec, [{ name: "x_shell" }, { name: "x_lamp" }], prefixes)).toEqual([{ name: "x_lamp" }]);
+  });
+
   it("for completion follows what is completed", () => {
     const rights = { resources: ["file:///a/*"], prompts: ["p"] };
     expect(decide(rights, { method: "completion/complete", ref: { type: "ref/prompt", name: "p" } })).toBe("allowed");

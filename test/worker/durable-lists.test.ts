@@ -51,6 +51,25 @@ describe("lists", () => {
     expect((await accepted(stub.call(listRequest(oven.id)))).payload).not.toContain("lamp");
   });
 
+  it("hide what is excluded under the upstream's own name, and calls tell the agent by which names was decided", async () => {
+    const { stub, agent, grant } = await device(grantOf({ rights: { tools: ["*", "!shell"] } }));
+    const described = JSON.parse(catalogueOf(["x_shell", "x_lamp"])) as { discover: object };
+    const prefixes = { names: ["x_"], resources: [] };
+    agent.send({ type: "catalogue", digest: "d3" }, JSON.stringify({ ...described, discover: { ...described.discover, prefixes } }));
+    await eventually(async () => {
+      const refused = await stub.call(requestOf(grant.id, { method: "tools/call", target: "x_shell" }));
+      expect(refused).toMatchObject({ ok: false, refusal: { kind: "absent" } });
+    });
+    const tools = [{ name: "x_shell" }, { name: "x_lamp" }];
+    const { payload } = await listed(stub, agent, listRequest(grant.id), tools);
+    expect(JSON.parse(payload)).toEqual({ tools: [{ name: "x_lamp" }] });
+    const request = requestOf(grant.id, { method: "tools/call", target: "x_lamp" });
+    const reply = stub.call(request);
+    expect(await agent.next("call")).toMatchObject({ frame: { target: "x_lamp", names: ["lamp"] } });
+    agent.answer(request.callId, "{}");
+    await accepted(reply);
+  });
+
   it("of too many tools fail and say so", async () => {
     const { stub, agent, grant } = await device();
     const request = listRequest(grant.id);
