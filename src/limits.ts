@@ -347,6 +347,49 @@ export const TOOLS = {
   bundleLogBytes: 256 * KIB,
 } as const;
 
+/** The agent's configuration file. */
+export const CONFIG = {
+  /** Bytes of the file; more is not a configuration. */
+  maxBytes: 1 * MIB,
+  /** ms after the last change of the file before it is read: editors write in several steps. */
+  settleMs: 100,
+  /** ms that calls of an upstream have to end when the configuration takes it away. */
+  drainMs: 5 * SECOND_MS,
+  /** Mistakes that are shown at once. */
+  mistakes: 30,
+  /** Different letters up to which a name is taken for a slip of another. */
+  slips: 2,
+} as const;
+
+/** Tools that the configuration describes. */
+export const DECLARED = {
+  /** ms for one run unless set, and at most. */
+  timeoutMs: 1 * MINUTE_MS,
+  maxTimeoutMs: 60 * MINUTE_MS,
+  /** Bytes of output unless set, and at most; a result in base64 has to stay below the cap of a call. */
+  outputBytes: 1 * MIB,
+  maxOutputBytes: 20 * MIB,
+  /** Characters of what failed that are passed on. */
+  errorLength: 2_000,
+  /** Characters of one argument in a command line; the system takes 128 KiB. */
+  argumentLength: 100_000,
+} as const;
+
+/** Event feeds. */
+export const FEED = {
+  /** Messages a resource holds; the oldest give way. */
+  messages: 100,
+  /** Bytes of one message, and of all that are held. */
+  messageBytes: 64 * KIB,
+  heldBytes: 1 * MIB,
+  /** ms between two notices of the same feed, so that a busy one does not flood its subscribers. */
+  noticeMs: 200,
+  /** ms between two pings of a WebSocket, one of which may stay unanswered. */
+  pingMs: 30 * SECOND_MS,
+  /** ms for the connection and the first answer. */
+  connectMs: 15 * SECOND_MS,
+} as const;
+
 /** Bounds of text that came from somebody else before it is shown or stored. */
 export const TEXT = {
   label: 100,
@@ -361,6 +404,8 @@ export const NAMES = {
   /** Characters of a prefix before an upstream's names, and prefixes of one device. */
   prefix: 64,
   prefixes: 100,
+  /** Characters of a foreign name in a message. */
+  shown: 128,
   /** Bits of a secret: device keys, owner tokens. */
   secretBits: 256,
   /** Bits of a random id; unique, but no secret. */

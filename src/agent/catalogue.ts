@@ -11,74 +11,11 @@ export interface CatalogueText {
   left: number;
 }
 
-/** Joins what upstreams offer, the first one first; a name that is taken already is left out. */
-export function joinLists(all: readonly UpstreamLists[]): UpstreamLists | null {
-  const first = all[0];
-  if (!first) return null;
-  if (all.length === 1) return first;
-  const instructions = all.flatMap((lists) => lists.discover.instructions ?? []).join("\n\n");
-  return {
-    discover: {
-      capabilities: mergeCapabilities(all.map((lists) => lists.discover.capabilities)),
-      serverInfo: first.discover.serverInfo,
-      ...(instructions === "" ? {} : { instructions }),
-    },
-    tools: unique(
-      all.flatMap((lists) => lists.tools),
-      "name",
-    ),
-    resources: unique(
-      all.flatMap((lists) => lists.resources),
-      "uri",
-    ),
-    resourceTemplates: unique(
-      all.flatMap((lists) => lists.resourceTemplates),
-      "uriTemplate",
-    ),
-    prompts: unique(
-      all.flatMap((lists) => lists.prompts),
-      "name",
-    ),
-  };
-}
-
 /** One member of an item's JSON text, when it is a string. */
 export function itemKey(item: string, member: string): string | undefined {
   const value = JSON.parse(item) as Record<string, unknown> | null;
   const key = typeof value === "object" && value !== null ? value[member] : undefined;
   return typeof key === "string" ? key : undefined;
-}
-
-function unique(items: readonly string[], member: string): string[] {
-  const seen = new Set<string>();
-  return items.filter((item) => {
-    const key = itemKey(item, member);
-    if (key === undefined || seen.has(key)) return false;
-    seen.add(key);
-    return true;
-  });
-}
-
-function mergeCapabilities(all: readonly Record<string, unknown>[]): Record<string, unknown> {
-  const merged: Record<string, unknown> = {};
-  for (const capabilities of all) {
-    for (const [name, value] of Object.entries(capabilities)) {
-      const known = merged[name];
-      merged[name] = isRecord(known) && isRecord(value) ? mergeMembers(known, value) : (known ?? value);
-    }
-  }
-  return merged;
-}
-
-/** What one of them can do, they can do together. */
-function mergeMembers(a: Record<string, unknown>, b: Record<string, unknown>): Record<string, unknown> {
-  const merged = { ...a, ...b };
-  for (const [name, value] of Object.entries(a)) if (value === true) merged[name] = true;
-  return merged;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The catalogue's text. Items that do not fit the bounds are left out from the end, tools last. */

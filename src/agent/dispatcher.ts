@@ -223,6 +223,7 @@ export class Dispatcher {
       progress: frame.progress === true,
       logLevel: frame.logLevel,
       paramHeaders: frame.paramHeaders,
+      names: frame.names,
     };
     const outcome = await this.#outcome(call, request);
     // All results together have a bound as well; what nobody reads makes room first.

@@ -8,6 +8,8 @@ import { catalogueText, type CatalogueText } from "./catalogue.ts";
 import { DialogAsker } from "./ask/dialog-asker.ts";
 import { cleanText } from "./clean-text.ts";
 import { Dispatcher } from "./dispatcher.ts";
+import { declaredTool } from "./declared/declared-tool.ts";
+import { FeedUpstream } from "./feeds/feed-upstream.ts";
 import { Guard } from "./guard.ts";
 import { openInstallation } from "./installation.ts";
 import { Journal } from "./journal.ts";
@@ -19,11 +21,11 @@ import { redactReport, secretsOf } from "./redact-report.ts";
 import { lockState } from "./state-lock.ts";
 import { thisHost } from "./tools/find-program.ts";
 import { TunnelClient } from "./tunnel-client.ts";
-import type { AgentEvent, AgentHandle, AgentOptions, AgentReport, AgentStatus, UpstreamConfig } from "./types.ts";
+import type { AgentEvent, AgentHandle, AgentOptions, AgentReport, AgentStatus, BuiltinConfig, UpstreamConfig } from "./types.ts";
 import { BuiltinUpstream } from "./upstreams/builtin.ts";
 import { McpUpstream } from "./upstreams/mcp-upstream.ts";
 import { Router } from "./upstreams/router.ts";
-import type { ListKind, Upstream, UpstreamListener } from "./upstreams/upstream.ts";
+import type { ListKind, Upstream, UpstreamListener, UpstreamLists } from "./upstreams/upstream.ts";
 import { Watchdog } from "./upstreams/watchdog.ts";
 
 /** Characters of a resource's address that a frame takes. */
@@ -67,7 +69,14 @@ class Agent implements AgentHandle {
     this.#installation = openInstallation(options.stateDir);
     this.#unlock = lockState(options.stateDir);
     this.#journal = new Journal(options.stateDir);
-    this.#router = new Router(options.upstreams.map((config) => this.#upstream(config)));
+    this.#router = new Router(options.upstreams, {
+      make: (config, listener) => this.#upstream(config, listener),
+      serverInfo: { name: "longline-agent", version: this.#version },
+      onState: (alias) => this.#upstreamState(alias),
+      onLists: (changed) => this.#lists(changed),
+      onResource: (uri) => this.#resourceUpdated(uri),
+      warn: (message) => this.#tell({ type: "warning", message }),
+    });
     this.#dispatcher = new Dispatcher({
       journal: this.#journal,
       maxConcurrentCalls: this.#limits.maxConcurrentCalls,
@@ -131,6 +140,10 @@ class Agent implements AgentHandle {
     this.#guard.gate.policy = policy;
   }
 
+  reconfigure(upstreams: readonly UpstreamConfig[]): void {
+    this.#router.reconfigure(upstreams);
+  }
+
   async stop(reason: string): Promise<void> {
     await this.#tunnel.stop(reason);
     await this.#close();
@@ -176,28 +189,27 @@ class Agent implements AgentHandle {
     return redactReport(report, secretsOf(this.#options));
   }
 
-  #upstream(config: UpstreamConfig): Upstream {
-    const listener: UpstreamListener = {
-      state: () => this.#upstreamState(config.alias),
-      lists: (changed) => this.#lists(changed),
-      resourceUpdated: (uri) => this.#resourceUpdated(uri),
-      warning: (message) => this.#tell({ type: "warning", message }),
-    };
-    if (config.kind === "builtin")
-      return new BuiltinUpstream(config, this.#version, listener, { watch: this.#watchdog, report: () => this.#report() });
-    return new McpUpstream({ config, version: this.#version, watchdog: this.#watchdog, listener });
+  #upstream(config: UpstreamConfig, listener: UpstreamListener): Upstream {
+    if (config.kind === "feed") return new FeedUpstream(config, listener);
+    if (config.kind === "stdio" || config.kind === "http")
+      return new McpUpstream({ config, version: this.#version, watchdog: this.#watchdog, listener });
+    const builtin: BuiltinConfig = config.kind === "builtin" ? config : { kind: "builtin", alias: config.alias, tools: [declaredTool(config.tool)] };
+    return new BuiltinUpstream(builtin, this.#version, listener, { watch: this.#watchdog, report: () => this.#report() });
   }
 
   #upstreamState(alias: string): void {
     const state = this.#router.states().find((upstream) => upstream.alias === alias);
     if (state) this.#tell({ type: "upstream", alias, state: state.state, problem: state.problem });
-    // A server that cannot start has no lists to wait for.
-    if (state?.state === "crashed") this.#hasLists();
   }
 
   #lists(changed: readonly ListKind[]): void {
     const lists = this.#router.lists();
-    if (!lists) return;
+    if (lists) this.#catalogueOf(lists, changed);
+    // What cannot start has no lists to wait for.
+    if (this.#router.isSettled) this.#hasLists();
+  }
+
+  #catalogueOf(lists: UpstreamLists, changed: readonly ListKind[]): void {
     this.#guard.listed();
     const next = catalogueText(lists);
     const isNew = next.digest !== this.#catalogue?.digest;
@@ -208,7 +220,6 @@ class Agent implements AgentHandle {
       if (next.left > 0) this.#tell({ type: "warning", message: `${next.left} items do not fit into the catalogue and are left out` });
       this.#sender.send(next);
     }
-    this.#hasLists();
   }
 
   /** Without a link it is told on the next one; changed lists show in the catalogue there. */

@@ -6,7 +6,15 @@ import type { LocalPolicy } from "./local-policy.ts";
 /** How calls of different callers share an upstream (design section 6, "Upstream instances"). */
 export type Isolation = "grant" | "shared";
 
-export interface StdioConfig {
+/** What is put before an upstream's names towards clients; without it they stay as they are. */
+export interface Naming {
+  /** Before names of tools and prompts. */
+  prefix?: string;
+  /** Before addresses of resources; they must stay addresses, such as `files+file:///a`. */
+  resourcePrefix?: string;
+}
+
+export interface StdioConfig extends Naming {
   kind: "stdio";
   alias: string;
   command: string;
@@ -17,7 +25,7 @@ export interface StdioConfig {
   isolation?: Isolation;
 }
 
-export interface HttpConfig {
+export interface HttpConfig extends Naming {
   kind: "http";
   alias: string;
   url: URL;
@@ -33,9 +41,76 @@ export interface BuiltinConfig {
   /** Shown as the server's name and version. */
   serverInfo?: { name: string; version: string };
   instructions?: string;
+  /** What the tools were made from: only another value makes a configuration another one. */
+  settings?: unknown;
 }
 
-export type UpstreamConfig = StdioConfig | HttpConfig | BuiltinConfig;
+/** One tool that the configuration describes. */
+export interface DeclaredConfig {
+  kind: "declared";
+  alias: string;
+  tool: DeclaredTool;
+}
+
+/** A stream of JSON messages that becomes a resource. */
+export interface FeedConfig {
+  kind: "feed";
+  alias: string;
+  /** ws, wss: a WebSocket. http, https: server-sent events. */
+  url: URL;
+  uri: string;
+  title?: string;
+  description?: string;
+  headers?: Readonly<Record<string, string>>;
+}
+
+export type UpstreamConfig = StdioConfig | HttpConfig | BuiltinConfig | DeclaredConfig | FeedConfig;
+
+/** A tool made of a command or a request. Arguments are checked against its schema first. */
+export interface DeclaredTool {
+  name: string;
+  title?: string;
+  description: string;
+  inputSchema: Record<string, unknown>;
+  outputSchema?: Record<string, unknown>;
+  annotations?: Record<string, unknown>;
+  run: DeclaredCommand | DeclaredRequest;
+  result: ResultMapping;
+  timeoutMs: number;
+  /** Bytes of its output. */
+  maxOutputBytes: number;
+}
+
+export interface DeclaredCommand {
+  kind: "command";
+  /** Program and arguments; `{name}` stands for an argument of the call. */
+  command: readonly string[];
+  stdin?: string;
+  env?: Readonly<Record<string, string>>;
+  cwd?: string;
+}
+
+export interface DeclaredRequest {
+  kind: "request";
+  method: string;
+  /** With `{name}` in path segments and query values. */
+  url: string;
+  headers?: Readonly<Record<string, string>>;
+  /** `json`, `form`: the arguments that the URL does not take. Else a JSON value with `{name}` in its texts. */
+  body: "none" | "json" | "form" | { template: unknown };
+}
+
+/** What of the output becomes the result. Places are JSON pointers (RFC 6901), also into JSON inside a string. */
+export interface ResultMapping {
+  kind: "text" | "image" | "structured";
+  path?: string;
+  /** Of an image; without it what the server says. */
+  mimeType?: string;
+  /** The result is an error when this place holds anything but false, null, 0 or "". */
+  errorPath?: string;
+  /** What is wrong then, for the caller. */
+  errorTextPath?: string;
+}
 
 /** A tool that runs inside the agent. */
 export interface BuiltinTool {
@@ -134,6 +209,8 @@ export interface AgentHandle {
   state(): AgentStatus;
   /** Puts another policy in force, from the next call on. */
   setPolicy(policy: LocalPolicy): void;
+  /** Offers something else from now on. What stays the same goes on running; calls of what does not have a moment to end. */
+  reconfigure(upstreams: readonly UpstreamConfig[]): void;
   stop(reason: string): Promise<void>;
   /** Settles when the agent is over for good; never rejects. */
   done: Promise<{ code: DoneCode; message: string }>;

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Backoff } from "../../src/agent/backoff.ts";
-import { joinLists, catalogueText } from "../../src/agent/catalogue.ts";
+import { catalogueText } from "../../src/agent/catalogue.ts";
 import { cleanTail, cleanText, redact } from "../../src/agent/clean-text.ts";
 import { Inbox } from "../../src/agent/inbox.ts";
 import { openInstallation } from "../../src/agent/installation.ts";
@@ -30,6 +30,7 @@ const running = (capabilities: Record<string, unknown>, extra: { logLevel?: stri
     progress: false,
     logLevel: extra.logLevel,
     paramHeaders: undefined,
+    names: undefined,
   };
   return { call, sink: { begun: () => undefined, event: () => undefined, ask: () => Promise.resolve({ kind: "cancelled" }) } };
 };
@@ -274,15 +275,6 @@ describe("mirrored headers", () => {
 });
 
 describe("the catalogue", () => {
-  test("of one upstream is its own text; of two, the first wins a name", () => {
-    const one = joinLists([lists("a")]);
-    expect(one?.tools).toEqual(['{"name":"a"}', '{"name":"same","n":1.0}']);
-    const two = joinLists([lists("a"), lists("b")]);
-    expect(two?.tools).toEqual(['{"name":"a"}', '{"name":"same","n":1.0}', '{"name":"b"}']);
-    expect(two?.discover).toMatchObject({ serverInfo: { name: "a" }, instructions: "a\n\nb" });
-    expect(joinLists([])).toBeNull();
-  });
-
   test("stays within its bounds and says what is left out", () => {
     const many = {
       ...lists("a"),

@@ -7,6 +7,7 @@ import { UPSTREAM } from "../../limits.ts";
 import type { UpstreamState } from "../../tunnel/frames.ts";
 import { Backoff } from "../backoff.ts";
 import { failure, failureOf, type AgentFailure, FailureError } from "../failure.ts";
+import { orAborted } from "../or-aborted.ts";
 import type { HttpConfig, StdioConfig } from "../types.ts";
 import { connect } from "./connect.ts";
 import { SESSION_EXPIRED } from "./http-call.ts";
@@ -264,15 +265,4 @@ export class McpUpstream implements Upstream {
     const first = this.#first;
     if (first) this.#lists.notice(message.method, first, instance);
   }
-}
-
-/** Resolves with the work or with the signal, whichever is first. */
-async function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  const over = new AbortController();
-  const aborted = new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true, signal: over.signal });
-  });
-  await Promise.race([work, aborted]);
-  over.abort();
 }

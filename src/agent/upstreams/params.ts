@@ -50,6 +50,11 @@ export function checkParams(call: Target, payload: string): CheckedParams {
   return { head: targetMember(call, key), rest: inner(bytes, members), members, bytes };
 }
 
+/** The same params for another target. */
+export function retarget(params: CheckedParams, call: Target): CheckedParams {
+  return { ...params, head: targetMember(call, TARGET_KEYS.get(call.method)) };
+}
+
 function readMembers(bytes: Uint8Array): Member[] {
   try {
     return scanMembers(bytes);

@@ -15,6 +15,8 @@ export interface UpstreamCall {
   /** Lowest level of log notifications that are wanted; absent means none. */
   logLevel: string | undefined;
   paramHeaders: Readonly<Record<string, string>> | undefined;
+  /** Other names of the target by which the relay decided. */
+  names: readonly string[] | undefined;
 }
 
 export type InputMethod = "elicitation/create" | "sampling/createMessage" | "roots/list";
@@ -47,6 +49,8 @@ export interface UpstreamLists {
     serverInfo: Record<string, unknown>;
     instructions?: string;
     supportedVersions?: string[];
+    /** Put before names of tools and prompts, and before addresses of resources, of some upstream. */
+    prefixes?: { names: string[]; resources: string[] };
   };
   tools: readonly string[];
   resources: readonly string[];
