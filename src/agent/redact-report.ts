@@ -1,6 +1,6 @@
 /** Takes what is secret out of what somebody is about to send away. Pure. */
 import { redact } from "./clean-text.ts";
-import type { AgentOptions, AgentReport } from "./types.ts";
+import type { AgentOptions, AgentReport, UpstreamConfig } from "./types.ts";
 
 /** Keys and tokens of ours, JWTs, and credentials of an Authorization header, wherever they stand. */
 const SECRET_SHAPES = [
@@ -11,11 +11,23 @@ const SECRET_SHAPES = [
 
 /** What this agent was given that is nobody else's business: its key, and what its upstreams are started with. */
 export function secretsOf(options: Pick<AgentOptions, "deviceKey" | "upstreams">): string[] {
-  const given = options.upstreams.flatMap((upstream) => {
-    if (upstream.kind === "stdio") return Object.values(upstream.env ?? {});
-    return upstream.kind === "http" ? Object.values(upstream.headers ?? {}) : [];
-  });
-  return [options.deviceKey, ...given];
+  return [options.deviceKey, ...options.upstreams.flatMap(secretsOfUpstream)];
+}
+
+function secretsOfUpstream(upstream: UpstreamConfig): string[] {
+  switch (upstream.kind) {
+    case "stdio":
+      return Object.values(upstream.env ?? {});
+    case "http":
+    case "feed":
+      return Object.values(upstream.headers ?? {});
+    case "declared":
+      return Object.values((upstream.tool.run.kind === "command" ? upstream.tool.run.env : upstream.tool.run.headers) ?? {});
+    case "builtin":
+      return [];
+    default:
+      return upstream satisfies never;
+  }
 }
 
 /** The report with every known secret, and everything that looks like one, replaced. */

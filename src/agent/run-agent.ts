@@ -54,6 +54,8 @@ class Agent implements AgentHandle {
   readonly #tunnel: TunnelClient;
   readonly #sender = new CatalogueSender();
   readonly #sweeper: ReturnType<typeof setInterval>;
+  /** What is offered at present. */
+  #configs: readonly UpstreamConfig[];
   #catalogue: CatalogueText | null = null;
   /** Digest named in the last `hello`. */
   #told: string | null = null;
@@ -65,6 +67,7 @@ class Agent implements AgentHandle {
 
   constructor(options: AgentOptions) {
     this.#options = options;
+    this.#configs = options.upstreams;
     this.#version = options.version ?? "0";
     this.#installation = openInstallation(options.stateDir);
     this.#unlock = lockState(options.stateDir);
@@ -141,6 +144,7 @@ class Agent implements AgentHandle {
   }
 
   reconfigure(upstreams: readonly UpstreamConfig[]): void {
+    this.#configs = upstreams;
     this.#router.reconfigure(upstreams);
   }
 
@@ -186,14 +190,15 @@ class Agent implements AgentHandle {
       events: this.#recent.list(),
       callLog: this.#guard.log.tail(TOOLS.bundleLogBytes),
     };
-    return redactReport(report, secretsOf(this.#options));
+    return redactReport(report, secretsOf({ deviceKey: this.#options.deviceKey, upstreams: this.#configs }));
   }
 
   #upstream(config: UpstreamConfig, listener: UpstreamListener): Upstream {
     if (config.kind === "feed") return new FeedUpstream(config, listener);
     if (config.kind === "stdio" || config.kind === "http")
       return new McpUpstream({ config, version: this.#version, watchdog: this.#watchdog, listener });
-    const builtin: BuiltinConfig = config.kind === "builtin" ? config : { kind: "builtin", alias: config.alias, tools: [declaredTool(config.tool)] };
+    const builtin: BuiltinConfig =
+      config.kind === "builtin" ? config : { kind: "builtin", alias: config.alias, tools: [declaredTool(config.tool)] };
     return new BuiltinUpstream(builtin, this.#version, listener, { watch: this.#watchdog, report: () => this.#report() });
   }
 

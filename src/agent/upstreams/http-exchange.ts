@@ -8,7 +8,7 @@ import { UPSTREAM } from "../../limits.ts";
 
 export interface Exchange {
   url: URL;
-  method: "POST" | "GET" | "DELETE";
+  method: string;
   headers: Readonly<Record<string, string>>;
   body?: string;
 }

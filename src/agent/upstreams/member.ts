@@ -75,7 +75,9 @@ export class Member {
     try {
       await orAborted(this.#begun, any);
       const outcome = await this.#upstream.run(call, sink, any);
-      return own.signal.aborted && !signal.aborted ? { kind: "failed", failure: failure("upstream_failed", "unknown", TAKEN_AWAY) } : outcome;
+      return own.signal.aborted && !signal.aborted
+        ? { kind: "failed", failure: failure("upstream_failed", "unknown", TAKEN_AWAY) }
+        : outcome;
     } finally {
       this.#calls.delete(own);
       if (this.#calls.size === 0) this.#isIdle();

@@ -126,8 +126,7 @@ export class Router {
   }
 
   async #forward(call: UpstreamCall, sink: CallSink, signal: AbortSignal, { member, own, target, ref }: Route): Promise<UpstreamOutcome> {
-    const inner =
-      own === undefined ? call : { ...call, target, params: retarget(call.params, { method: call.method, target, ref }) };
+    const inner = own === undefined ? call : { ...call, target, params: retarget(call.params, { method: call.method, target, ref }) };
     const outcome = await member.run(inner, sink, signal);
     const prefix = member.naming.resourcePrefix ?? "";
     if (outcome.kind !== "result" || prefix === "") return outcome;

@@ -47,7 +47,12 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 export function buildTable(parts: readonly Part[], serverInfo: Record<string, unknown>): RoutingTable {
   const collisions: Collision[] = [];
   const join = (list: ListName) => joinList(parts, list, collisions);
-  const joined = { tools: join("tools"), prompts: join("prompts"), resources: join("resources"), resourceTemplates: join("resourceTemplates") };
+  const joined = {
+    tools: join("tools"),
+    prompts: join("prompts"),
+    resources: join("resources"),
+    resourceTemplates: join("resourceTemplates"),
+  };
   const known = parts.flatMap(({ lists }) => lists ?? []);
   const lists: UpstreamLists = {
     discover: joinDiscover(parts, serverInfo),
@@ -105,7 +110,9 @@ function joinDiscover(parts: readonly Part[], serverInfo: Record<string, unknown
   const [only] = known;
   const prefixes = prefixesOf(known.map(({ naming }) => naming));
   if (only !== undefined && parts.length === 1) return { ...only.discover, ...prefixes };
-  const texts = known.flatMap(({ alias, discover }) => (discover.instructions === undefined ? [] : [`## ${alias}\n\n${discover.instructions}`]));
+  const texts = known.flatMap(({ alias, discover }) =>
+    discover.instructions === undefined ? [] : [`## ${alias}\n\n${discover.instructions}`],
+  );
   return {
     capabilities: mergeCapabilities(known.map(({ discover }) => discover.capabilities)),
     serverInfo,
