@@ -1,4 +1,5 @@
 /** Turns the first SIGINT, SIGTERM or SIGHUP into an abort, so that a command can end in order. */
+import { closeSync, openSync } from "node:fs";
 import { SERVE } from "../limits.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -9,6 +10,8 @@ export interface StopSignal extends Disposable {
   signal: AbortSignal;
   /** Resolves at the first signal. */
   stopped: Promise<void>;
+  /** What SIGHUP does while the terminal is still there; without it SIGHUP stops too. */
+  onReload: (() => void) | undefined;
 }
 
 /**
@@ -26,17 +29,36 @@ export function listenForStop(env: Terminal["env"]): StopSignal {
     controller.abort();
     resolve();
   };
-  for (const name of SIGNALS) process.on(name, stop);
+  const hadTerminal = hasTerminal();
+  const hangUp = (): void => {
+    if (self.onReload === undefined || (hadTerminal && !hasTerminal())) stop();
+    else self.onReload();
+  };
+  const handlerOf = (name: (typeof SIGNALS)[number]) => (name === "SIGHUP" ? hangUp : stop);
+  for (const name of SIGNALS) process.on(name, handlerOf(name));
   const watch = env["npm_lifecycle_event"] === undefined ? undefined : watchParent(stop);
-  return {
+  const self: StopSignal = {
     signal: controller.signal,
+    onReload: undefined,
     stopped: promise,
     [Symbol.dispose]: () => {
       clearTimeout(deadline);
       clearInterval(watch);
-      for (const name of SIGNALS) process.removeListener(name, stop);
+      for (const name of SIGNALS) process.removeListener(name, handlerOf(name));
     },
   };
+  return self;
+}
+
+/** Whether this process has a terminal: SIGHUP means that it is gone, or, without one, whatever its sender wants. */
+function hasTerminal(): boolean {
+  if (process.platform === "win32") return false;
+  try {
+    closeSync(openSync("/dev/tty", "r"));
+    return true;
+  } catch {
+    return false; // ENXIO: there is none.
+  }
 }
 
 /** Calls back when the process that started this one is gone, which shows in the parent's id. */

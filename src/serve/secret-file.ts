@@ -3,6 +3,7 @@ import { chmod, open, readFile, rename, stat } from "node:fs/promises";
 
 const OWNER_ONLY = 0o600;
 const OTHERS = 0o077;
+const OTHERS_WRITE = 0o022;
 
 /** Writes a file with mode 0600 by way of a temporary one beside it. */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
@@ -30,6 +31,11 @@ export async function readPrivateFile(path: string): Promise<string | undefined>
 /** True when the group or others can read or change the file; never on Windows, which has no such modes. */
 export async function isOpenToOthers(path: string): Promise<boolean> {
   return process.platform !== "win32" && ((await stat(path)).mode & OTHERS) !== 0;
+}
+
+/** True when the group or others can change the file; never on Windows. */
+export async function isChangeableByOthers(path: string): Promise<boolean> {
+  return process.platform !== "win32" && ((await stat(path)).mode & OTHERS_WRITE) !== 0;
 }
 
 /** True for a file system error that says "no such file". */

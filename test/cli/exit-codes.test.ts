@@ -29,7 +29,7 @@ describe("usage errors are 2, one line on stderr, nothing on stdout", () => {
     [["status"], "Pass --relay URL"],
     [["status", "--relay", "relay.example", "--owner-token", "t"], "must look like https://"],
     [["status", "--relay", "https://u:p@relay.example", "--owner-token", "t"], "must look like https://"],
-    [["agent", "--relay", "http://127.0.0.1:1"], "exactly one of them"],
+    [["agent", "--relay", "http://127.0.0.1:1"], "or a configuration file"],
     [["agent", "--relay", "http://127.0.0.1:1", "--upstream", "http://127.0.0.1:2", "--", "cat"], "exactly one of them"],
     [["agent", "--relay", "http://127.0.0.1:1", "--upstream", "ftp://x"], "must look like http://"],
     [["agent", "--relay", "http://127.0.0.1:1", "--upstream", "http://u:p@127.0.0.1:2/"], "--upstream-headers"],

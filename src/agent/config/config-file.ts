@@ -51,7 +51,7 @@ function parse(text: string, name: string): TomlDocument {
     return readToml(text);
   } catch (error) {
     if (!(error instanceof TomlSyntaxError)) throw error;
-    throw new ConfigError(name, [{ path: [], line: error.line, text: `this is not TOML (${error.message})` }]);
+    throw new ConfigError(name, [{ path: [], line: error.line, text: error.message }]);
   }
 }
 

@@ -16,24 +16,26 @@ export interface Mistake extends Finding {
   line: number;
 }
 
-/** The file cannot be used; the message has a line for each mistake. */
+/** The file cannot be used: `message` says it in a sentence, `lines` has a line for each mistake. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly mistakes: readonly Mistake[];
+  readonly lines: readonly string[];
   constructor(file: string, mistakes: readonly Mistake[]) {
-    super(describe(file, mistakes));
+    super(`${file} has ${mistakes.length === 1 ? "a mistake" : `${mistakes.length} mistakes`}.`);
     this.mistakes = mistakes;
+    const more = mistakes.length > CONFIG.mistakes ? [`${file}: and ${mistakes.length - CONFIG.mistakes} more`] : [];
+    this.lines = [...mistakes.slice(0, CONFIG.mistakes).map((mistake) => lineOf(file, mistake)), ...more];
   }
 }
 
-function describe(file: string, mistakes: readonly Mistake[]): string {
-  const shown = mistakes.slice(0, CONFIG.mistakes).map(({ line, path, text }) => {
-    const place = path.length === 0 ? "" : ` ${cleanText(path.join("."))}:`;
-    return `  line ${line}:${place} ${cleanText(text)}`;
-  });
-  const more = mistakes.length > shown.length ? [`  and ${mistakes.length - shown.length} more`] : [];
-  const count = mistakes.length === 1 ? "a mistake" : `${mistakes.length} mistakes`;
-  return [`${file} has ${count}:`, ...shown, ...more].join("\n");
+function lineOf(file: string, { line, path, text }: Mistake): string {
+  return cleanText(`${file}:${line}: ${path.length === 0 ? "" : `${pathText(path)}: `}${text}`);
+}
+
+/** A path as a person counts: the first of a list is [1]. */
+function pathText(path: Path): string {
+  return path.map((part, index) => (typeof part === "number" ? `[${part + 1}]` : `${index === 0 ? "" : "."}${part}`)).join("");
 }
 
 /** Findings with their lines, in the order of the file. */
@@ -77,18 +79,13 @@ const TYPES: Readonly<Record<string, string>> = {
 
 function issueText(issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined) return "is missing";
-  switch (issue.code) {
-    case "invalid_type":
-      return `must be ${TYPES[issue.expected] ?? issue.expected}`;
-    case "invalid_value":
-      return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(", ")}`;
-    case "too_small":
-      return `must be ${issue.inclusive === false ? "more than" : "at least"} ${issue.minimum}${unitOf(issue.origin)}`;
-    case "too_big":
-      return `must be ${issue.inclusive === false ? "less than" : "at most"} ${issue.maximum}${unitOf(issue.origin)}`;
-    default:
-      return "has a form that does not fit";
-  }
+  if (issue.code === "invalid_type") return `must be ${TYPES[issue.expected] ?? issue.expected}`;
+  if (issue.code === "invalid_value") return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(", ")}`;
+  if (issue.code === "too_small")
+    return `must be ${issue.inclusive === false ? "more than" : "at least"} ${issue.minimum}${unitOf(issue.origin)}`;
+  if (issue.code === "too_big")
+    return `must be ${issue.inclusive === false ? "less than" : "at most"} ${issue.maximum}${unitOf(issue.origin)}`;
+  return "has a form that does not fit";
 }
 
 function unitOf(origin: string): string {
@@ -106,7 +103,7 @@ function keysAt(schema: z.ZodType, path: Path): string[] {
 
 function childOf(schema: z.core.$ZodType, key: string | number): z.core.$ZodType | undefined {
   if (schema instanceof z.ZodObject) return (schema.shape as Record<string, z.core.$ZodType>)[String(key)];
-  if (schema instanceof z.ZodRecord) return schema.valueType as z.core.$ZodType;
+  if (schema instanceof z.ZodRecord) return schema.valueType;
   return schema instanceof z.ZodArray ? schema.element : undefined;
 }
 

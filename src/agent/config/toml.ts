@@ -9,7 +9,7 @@ export interface TomlDocument {
   lineOf(path: Path): number;
 }
 
-/** The text is not TOML. The library's own messages are short sentences about syntax, without the text. */
+/** The text is not TOML. */
 export class TomlSyntaxError extends Error {
   override readonly name = "TomlSyntaxError";
   readonly line: number;
@@ -33,9 +33,33 @@ function parse(text: string): AST.TOMLProgram {
   try {
     return parseTOML(text, { tomlVersion: "1.0" });
   } catch (error) {
-    if (error instanceof ParseError) throw new TomlSyntaxError(error.message, error.lineNumber);
-    throw error;
+    if (!(error instanceof ParseError)) throw error;
+    const line = error.column === 0 && isUnfinished(text, error.lineNumber - 1) ? error.lineNumber - 1 : error.lineNumber;
+    throw new TomlSyntaxError(PROBLEMS.get(error.message) ?? "this is not TOML", line);
   }
+}
+
+/** What the parser notices most, by its own words. */
+const PROBLEMS: ReadonlyMap<string, string> = new Map([
+  ["Unterminated string constant", "the closing quote is missing"],
+  ["Unterminated table-key", "the closing ] is missing"],
+  ["Unterminated array", "the closing ] is missing"],
+  ["Unterminated inline table", "the closing } is missing"],
+  ["Unspecified values are invalid", "the value is missing"],
+  ["Expected equal (=) token", "a key needs = and a value"],
+  ["Expected comma (,) token", "a comma or a closing bracket is missing"],
+  ["Defining a key multiple times is invalid", "this is given twice"],
+  ["The key, equals sign, and value must be on the same line", "a key needs = and a value on the same line"],
+  ["No newlines are allowed between the curly braces unless they are valid within a value", "a table in { } has to be on one line"],
+  ["Trailing comma is not permitted in an inline table", "a comma may not stand before }"],
+  ["Must be a newline", "something stands behind the value"],
+  ["Unexpected character", "this is not TOML; texts need quotes"],
+]);
+
+/** The parser names the line on which it was sure; what is missing is missing on the one before. */
+function isUnfinished(text: string, line: number): boolean {
+  const before = text.split("\n")[line - 1];
+  return before !== undefined && !/^\s*(?:#.*)?$|^\s*\[.*\]\s*(?:#.*)?$|=\s*\S/.test(before);
 }
 
 type Holder = Record<string, unknown>;

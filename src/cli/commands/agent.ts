@@ -1,5 +1,5 @@
 /** `longline agent`: offers MCP tools on this machine through a relay. */
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { Option, type Command } from "commander";
 import type { AgentEvent, DoneCode, Isolation, UpstreamConfig } from "../../agent/types.ts";
 import { ApiError } from "../../errors.ts";
@@ -20,6 +20,7 @@ const DEVICE_KEY = /^llk_([0-9a-f]{32})_[A-Za-z0-9_-]{43}$/;
 interface AgentCommandOptions {
   relay?: string;
   keyFile?: string;
+  config?: string;
   pairAs?: string;
   upstream?: string;
   upstreamHeaders?: string;
@@ -40,6 +41,7 @@ export function addAgentCommand(program: Command, terminal: Terminal): void {
     .addOption(relayOption())
     .option("--key-file <file>", "file that holds the device key (or LONGLINE_DEVICE_KEY)")
     .option("--pair-as <name>", "without a key: the name to be paired under (default: this machine's)")
+    .option("--config <file>", "what to offer and what to allow (default: longline.toml beside the key); read again when it changes")
     .option("--upstream <url>", "offer a Streamable HTTP server instead of a command")
     .option("--upstream-headers <file>", "headers for it, such as its own credentials: `Name: value` lines, or a JSON object")
     .option("--demo", "offer a few harmless tools instead of a server of your own")
@@ -59,7 +61,8 @@ export function addAgentCommand(program: Command, terminal: Terminal): void {
     .addHelpText(
       "after",
       "\nExamples:\n  longline agent --relay https://relay.example --key-file device-key -- npx -y @modelcontextprotocol/server-everything stdio" +
-        "\n  longline agent --relay https://relay.example --key-file device-key --upstream http://127.0.0.1:3000/mcp",
+        "\n  longline agent --relay https://relay.example --key-file device-key --upstream http://127.0.0.1:3000/mcp" +
+        "\n  longline agent --relay https://relay.example --key-file device-key --config longline.toml",
     )
     .action(async (command: string[], options: AgentCommandOptions) => await agent(terminal, command, options));
 }
@@ -68,8 +71,16 @@ async function agent(terminal: Terminal, command: string[], options: AgentComman
   if (options.stopAll === true || options.resume === true)
     return stopCalls(terminal, options.stopAll === true ? "stop" : "resume", options.state);
   using stop = listenForStop(terminal.env);
-  const upstream = await readUpstream(terminal, command, options);
+  const beside = await besideConfig(terminal, command, options);
   const relay = await findRelay(terminal, options.relay);
+  // Loaded when needed, as is the agent below: the other commands start faster without them.
+  const { checkAliases, followAgentConfig, readAgentConfig } = await import("../agent-config.ts");
+  const configPath = await findConfig(terminal, options, relay);
+  const config = configPath === undefined ? undefined : await readAgentConfig(terminal, configPath);
+  const upstreams = [...(config?.upstreams ?? []), ...beside];
+  if (upstreams.length === 0)
+    throw usage(`Say what to offer: a command after --, or --upstream URL, or --demo, or a configuration file (docs/agent.md).`);
+  if (configPath !== undefined) checkAliases(upstreams, configPath);
   const key = await deviceKeyFor(terminal, options, relay, stop.signal).catch((error: unknown) => {
     // Asked to stop while it waited to be paired.
     if (stop.signal.aborted) return undefined;
@@ -77,24 +88,28 @@ async function agent(terminal: Terminal, command: string[], options: AgentComman
   });
   if (key === undefined) return;
   const { deviceKey, deviceId } = key;
-  // Loaded when needed: the other commands start faster without it.
   const { runAgent } = await import("../../agent/run-agent.ts");
-  const stateDir = options.state === undefined ? defaultStateDir(terminal.env, deviceId) : resolve(terminal.cwd, options.state);
+  const stateDir = stateDirOf(terminal, options, deviceId);
   const asker = listenToTerminal(terminal, stateDir);
   const handle = await runAgent({
     relay,
     deviceKey,
     stateDir,
     ...(asker === undefined ? {} : { asker }),
-    upstreams: [upstream],
+    upstreams,
+    ...(config === undefined ? {} : { policy: config.policy }),
     takeover: options.takeover === true,
     version: packageVersion(),
     log: reporter(terminal, options.json === true),
   });
+  const follower =
+    config && configPath !== undefined ? followAgentConfig(terminal, configPath, { first: config, beside, handle }) : undefined;
+  stop.onReload = follower && (() => follower.reload());
   // A program that started this agent over IPC, and ended, has no more use for it.
   process.once("disconnect", () => void handle.stop("parent_ended"));
   void stop.stopped.then(async () => await handle.stop("signal"));
   const { code, message } = await handle.done;
+  follower?.close();
   asker?.close();
   const failure = failureOf(code);
   if (failure === undefined) return;
@@ -124,6 +139,30 @@ function reporter(terminal: Terminal, json: boolean): (event: AgentEvent) => voi
     announced = true;
     if (json) printJson(terminal, { state: "online", device: event.device, mcpUrl: event.mcpUrl });
   };
+}
+
+/** The server of the command line, if it names one. */
+async function besideConfig(terminal: Terminal, command: string[], options: AgentCommandOptions): Promise<UpstreamConfig[]> {
+  if (command.length > 0 || options.upstream !== undefined || options.demo === true)
+    return [await readUpstream(terminal, command, options)];
+  if (options.upstreamHeaders !== undefined) throw usage("--upstream-headers needs --upstream.");
+  if (options.isolation !== undefined)
+    throw usage("--isolation is about the server of the command line; in a configuration file it is a key.");
+  return [];
+}
+
+/** The file that was named, else the one beside the key; a key that is in no file has the state directory. */
+async function findConfig(terminal: Terminal, options: AgentCommandOptions, relay: URL): Promise<string | undefined> {
+  if (options.config !== undefined) return resolve(terminal.cwd, options.config);
+  const { configIn } = await import("../agent-config.ts");
+  if (options.keyFile !== undefined) return await configIn(dirname(resolve(terminal.cwd, options.keyFile)));
+  const key = terminal.env["LONGLINE_DEVICE_KEY"]?.trim() ?? "";
+  if (key === "") return await configIn(dirname(pairedKeyPath(terminal.env, relay, options.pairAs)));
+  return await configIn(stateDirOf(terminal, options, readKey(key).deviceId));
+}
+
+function stateDirOf(terminal: Terminal, options: AgentCommandOptions, deviceId: string): string {
+  return options.state === undefined ? defaultStateDir(terminal.env, deviceId) : resolve(terminal.cwd, options.state);
 }
 
 async function readUpstream(terminal: Terminal, command: string[], options: AgentCommandOptions): Promise<UpstreamConfig> {
