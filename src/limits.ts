@@ -615,3 +615,23 @@ export const CLI = {
   /** ms between two looks whether calls are still in flight before an upgrade. */
   drainPollMs: 500,
 } as const;
+
+/** `longline connect`, the client's side over stdio. */
+export const CONNECT = {
+  /** ms a relay that is away, or restarts, is tried again for one message. */
+  patienceMs: 30 * SECOND_MS,
+  /** ms without a byte after which a stream counts as lost; a relay writes a comment at least every 15 s. */
+  silentMs: 60 * SECOND_MS,
+  /** ms before the session's own stream is opened again, and at most. */
+  streamPauseMs: 1 * SECOND_MS,
+  streamPauseMaxMs: 30 * SECOND_MS,
+  /** ms that requests in flight have to end when the client left, and ms to end the session; clients kill after 2 s. */
+  endMs: 1 * SECOND_MS,
+  goodbyeMs: 500,
+  /** ms a person has to sign in. */
+  signInMs: 10 * MINUTE_MS,
+  /** ms of life an access token must still have to be used. */
+  freshMs: 60 * SECOND_MS,
+  /** Subscriptions that are made again in a new session. */
+  subscriptions: 256,
+} as const;

@@ -10,6 +10,7 @@ import { PING_TEXT, PONG_TEXT, SUBPROTOCOL, type Hello, type RelayFrame, type We
 import { Backoff } from "./backoff.ts";
 import { cleanText } from "./clean-text.ts";
 import { Link } from "./link.ts";
+import { proxyRefusal, routeTo } from "./network.ts";
 import type { AgentEvent, DoneCode } from "./types.ts";
 
 export interface TunnelListener {
@@ -108,6 +109,7 @@ export class TunnelClient {
       perMessageDeflate: false,
       followRedirects: false,
       handshakeTimeout: AGENT.dialMs,
+      ...routeTo(url),
       // Room above the negotiated size, so that the answer to a breach is a code of ours.
       maxPayload: maxFrameBytes * 2,
     });
@@ -122,7 +124,7 @@ export class TunnelClient {
       this.#closed(socket, 1006, problem, status);
     });
     socket.on("error", (error: NodeJS.ErrnoException) => {
-      if (status === 0) problem = `the relay cannot be reached (${cleanText(error.code ?? "handshake failed", 64)})`;
+      if (status === 0) problem = unreachable(error.code ?? "handshake failed");
     });
     socket.on("open", () => this.#opened(socket));
     socket.on("message", (data, isBinary) => this.#guard(socket, () => this.#message(socket, data, isBinary)));
@@ -252,4 +254,10 @@ export class TunnelClient {
     if (this.#pingTimer) clearInterval(this.#pingTimer);
     this.#welcomeTimer = this.#pongTimer = this.#drainTimer = this.#pingTimer = null;
   }
+}
+
+function unreachable(code: string): string {
+  const refused = proxyRefusal(code);
+  if (refused !== undefined) return `the proxy between here and the relay refused the connection (HTTP ${refused})`;
+  return `the relay cannot be reached (${cleanText(code, 64)})`;
 }

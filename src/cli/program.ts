@@ -4,6 +4,7 @@ import { ApiError } from "../errors.ts";
 import { addAgentCommand } from "./commands/agent.ts";
 import { addAuditCommand } from "./commands/audit.ts";
 import { addDeployCommands } from "./commands/deploy.ts";
+import { addConnectCommand } from "./commands/connect.ts";
 import { addDeviceCommands } from "./commands/device.ts";
 import { addInviteCommands } from "./commands/invite.ts";
 import { addKeysCommand } from "./commands/keys.ts";
@@ -33,6 +34,7 @@ export function buildProgram(terminal: Terminal): Command {
     });
   addServeCommand(program, terminal);
   addAgentCommand(program, terminal);
+  addConnectCommand(program, terminal);
   addDeviceCommands(program, terminal);
   addTokenCommands(program, terminal);
   addInviteCommands(program, terminal);

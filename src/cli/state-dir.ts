@@ -24,6 +24,12 @@ export function pairedKeyPath(env: Readonly<Record<string, string | undefined>>,
   return join(stateHome(env), "longline", "paired", name === undefined ? place : `${place}_${name.replaceAll(/[^a-z0-9-]/g, "_")}`);
 }
 
+/** Where `longline connect` keeps what it signed in with, one file for each MCP URL. */
+export function signInPath(env: Readonly<Record<string, string | undefined>>, mcpUrl: URL): string {
+  const place = `${mcpUrl.host}${mcpUrl.pathname}`.replaceAll(/[^a-z0-9.-]/g, "_");
+  return join(stateHome(env), "longline", "signed-in", `${place}.json`);
+}
+
 /** XDG base directory specification; the usual places on macOS and Windows. */
 function stateHome(env: Readonly<Record<string, string | undefined>>): string {
   const xdg = env["XDG_STATE_HOME"];

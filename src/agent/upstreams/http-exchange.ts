@@ -2,9 +2,10 @@
  * One HTTP request to an upstream with its answer as chunks. Node's own client: no redirect is followed, no time
  * limit ends a silent call before its deadline does, and closing it closes the stream.
  */
-import { request as httpRequest, Agent as HttpAgent, type IncomingMessage } from "node:http";
-import { request as httpsRequest, Agent as HttpsAgent } from "node:https";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
 import { UPSTREAM } from "../../limits.ts";
+import { proxyRefusal, routeTo } from "../network.ts";
 
 export interface Exchange {
   url: URL;
@@ -27,11 +28,6 @@ export class ExchangeError extends Error {
   }
 }
 
-// A device's address may change while nothing closes the old connection: an idle one is given up, so that the name is
-// looked up anew. The limit counts idle connections only; Node leaves those in use to their request.
-const KEEP = { keepAlive: true, timeout: UPSTREAM.idleSocketMs };
-const httpAgent = new HttpAgent(KEEP);
-const httpsAgent = new HttpsAgent(KEEP);
 /** Errors of the system before a connection exists. */
 const NOT_CONNECTED = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EADDRNOTAVAIL"]);
 
@@ -43,7 +39,7 @@ export function openExchange(exchange: Exchange, signal: AbortSignal): Promise<I
     const body = exchange.body === undefined ? undefined : Buffer.from(exchange.body, "utf8");
     const request = send(exchange.url, {
       method: exchange.method,
-      agent: isSecure ? httpsAgent : httpAgent,
+      ...routeTo(exchange.url),
       signal,
       headers: { ...exchange.headers, ...(body ? { "content-length": String(body.length) } : {}) },
     });
@@ -56,7 +52,7 @@ export function openExchange(exchange: Exchange, signal: AbortSignal): Promise<I
     request.on("response", resolve);
     request.on("error", (error: NodeJS.ErrnoException) => {
       const code = error.code ?? "failed";
-      reject(new ExchangeError(code, !isConnected || NOT_CONNECTED.has(code)));
+      reject(new ExchangeError(code, !isConnected || NOT_CONNECTED.has(code) || proxyRefusal(code) !== undefined));
     });
     request.end(body);
   });
