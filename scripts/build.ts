@@ -14,6 +14,8 @@ await mkdir(dist);
 const { main } = await readWorkerConfig(join(root, "wrangler.toml"));
 await writeFile(join(root, BUILT_WORKER), await bundleWorker(join(root, main)));
 
+await import("./build-agent.ts");
+
 // Dependencies stay packages: they are installed beside it.
 await build({
   entryPoints: { cli: join(root, "src/cli/main.ts") },

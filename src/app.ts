@@ -8,6 +8,7 @@ import { securityHeaders } from "./auth/security-headers.ts";
 import type { AppEnv } from "./env.ts";
 import { accountRoutes } from "./routes/account.ts";
 import { notFound, onError } from "./routes/answer.ts";
+import { agentFileRoutes } from "./routes/agent-file.ts";
 import { apiRoutes } from "./routes/api.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { joinRoutes } from "./routes/join.ts";
@@ -36,6 +37,7 @@ export function createApp(): Hono<AppEnv> {
   for (const [, layer] of LAYERS) app.use("*", layer);
   app.route("/", healthRoutes());
   app.route("/", metricsRoutes());
+  app.route("/", agentFileRoutes());
   app.route("/", wellKnownRoutes());
   app.route("/", oauthRoutes());
   app.route("/", tunnelRoutes());

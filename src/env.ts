@@ -20,6 +20,8 @@ export interface Env extends SignInVariables {
   DB: D1Database;
   /** The authorization server's store. Read and written on the OAuth routes only, never on a call. */
   OAUTH_KV: KVNamespace;
+  /** Files beside the Worker: the agent. Absent where none was built. */
+  ASSETS?: { fetch(request: Request): Promise<Response> };
   /** 32 random bytes, base64url: seals signing keys. The only secret of a relay. */
   LONGLINE_ROOT_KEY: string;
   /** Public origins, comma-separated, the first canonical. */

@@ -616,6 +616,19 @@ export const CLI = {
   drainPollMs: 500,
 } as const;
 
+/** `longline doctor`. */
+export const DOCTOR = {
+  /** ms for each step towards the relay. */
+  stepMs: 10 * SECOND_MS,
+  /** ms of clock difference that is worth a word, and that is a fault: certificates and tokens have dates. */
+  skewMs: 30 * SECOND_MS,
+  badSkewMs: 5 * MINUTE_MS,
+  /** ms of life a certificate of the relay should still have. */
+  certificateMs: 7 * DAY_MS,
+  /** ms an upstream has to start and answer. */
+  upstreamMs: 30 * SECOND_MS,
+} as const;
+
 /** `longline connect`, the client's side over stdio. */
 export const CONNECT = {
   /** ms a relay that is away, or restarts, is tried again for one message. */

@@ -5,7 +5,7 @@
  */
 import { Agent as HttpAgent, type ClientRequest } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
-import { rootCertificates } from "node:tls";
+import * as tls from "node:tls";
 import { HttpsProxyAgent } from "https-proxy-agent";
 import { getProxyForUrl } from "proxy-from-env";
 import { UPSTREAM } from "../limits.ts";
@@ -31,7 +31,9 @@ let authorities: string[] | undefined;
 
 /** Believes these certificate authorities (PEM) as well as Node's own, from now on. */
 export function trustAuthorities(pem: string): void {
-  authorities = [...rootCertificates, pem];
+  // Newer Nodes tell their whole default, with what NODE_EXTRA_CA_CERTS adds; older ones only what they came with.
+  const known = typeof tls.getCACertificates === "function" ? tls.getCACertificates("default") : tls.rootCertificates;
+  authorities = [...known, pem];
 }
 
 /** The way to this address. */

@@ -32,6 +32,13 @@ export function lockState(stateDir: string): () => void {
   throw new ApiError("failed", `The lock in ${stateDir} changes all the time: several agents start with one state directory.`);
 }
 
+/** True while an agent runs with the directory. */
+export function isStateLocked(stateDir: string): boolean {
+  const text = read(join(stateDir, "lock"));
+  const holder = text === undefined ? undefined : parse(text);
+  return holder !== undefined && isAlive(holder);
+}
+
 /** Creates the file with its content in one step: nobody ever reads half of it. */
 function create(path: string, content: string): boolean {
   const draft = `${path}.${process.pid}.new`;

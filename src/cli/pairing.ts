@@ -8,6 +8,7 @@ import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { renderUnicodeCompact } from "uqr";
 import { z } from "zod";
+import { routedFetch } from "../agent/routed-fetch.ts";
 import { ApiError } from "../errors.ts";
 import { CLI, PAIRING } from "../limits.ts";
 import { cleanText } from "../policy/clean-text.ts";
@@ -130,11 +131,10 @@ function refusedStart(relay: URL, status: number, json: unknown): ApiError {
 
 async function post(relay: URL, path: string, body: object, signal: AbortSignal): Promise<{ status: number; json: unknown }> {
   try {
-    const response = await fetch(new URL(path, relay), {
+    const response = await routedFetch(new URL(path, relay), {
       method: "POST",
       headers: { "content-type": "application/json", accept: "application/json" },
       body: JSON.stringify(body),
-      redirect: "manual",
       signal: AbortSignal.any([signal, AbortSignal.timeout(CLI.requestMs)]),
     });
     const text = await response.text();

@@ -5,11 +5,12 @@
 import { type Context, Hono } from "hono";
 import { bearerToken } from "../auth/bearer.ts";
 import { deviceStub } from "../auth/device-stub.ts";
+import { statusOf } from "../auth/device-status.ts";
 import { mcpUrl } from "../auth/origins.ts";
 import { countFailure, refuseAfterFailures } from "../auth/rate-limit.ts";
 import { constantTimeEqual, hashSecret, parseDeviceKey } from "../auth/secrets.ts";
 import { endOlderKeys, findKeyHolder, type KeyHolder } from "../db/device-keys.ts";
-import { markBorn } from "../db/devices.ts";
+import { findDevice, markBorn } from "../db/devices.ts";
 import { type AppEnv, configOf, type Env } from "../env.ts";
 import { ApiError } from "../errors.ts";
 import { SUBPROTOCOL } from "../tunnel/frames.ts";
@@ -48,9 +49,25 @@ function upgradeRequest(env: Env, holder: KeyHolder): Request {
   });
 }
 
-/** The tunnel route. */
+/** What an agent's key opens, for `longline doctor`: nothing that the key's holder could not learn by dialling in. */
+async function keyState(c: Context<AppEnv>): Promise<Response> {
+  const holder = await keyHolder(c);
+  const device = await findDevice(c.env.DB, holder.deviceId);
+  if (device === null) throw refusedKey();
+  const { state, lastSeenAt, rivalAt, agentVersion } = await statusOf(c.env, device);
+  return c.json({
+    device: device.name,
+    mcpUrl: mcpUrl(configOf(c.env).origins[0] ?? "", device.name),
+    state,
+    lastSeenAt,
+    rivalAt,
+    agentVersion,
+  });
+}
+
+/** The tunnel route, and the one that says what a key is good for. */
 export function tunnelRoutes(): Hono<AppEnv> {
-  return new Hono<AppEnv>().get("/tunnel", async (c) => {
+  return new Hono<AppEnv>().get("/tunnel/state", keyState).get("/tunnel", async (c) => {
     if (c.req.header("upgrade")?.toLowerCase() !== "websocket")
       throw new ApiError("upgrade_required", "This is where agents dial in with a WebSocket: `longline agent --relay URL`.");
     if (!offers(c.req.header("sec-websocket-protocol"), SUBPROTOCOL))

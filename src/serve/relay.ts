@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiError } from "../errors.ts";
 import { SERVE, TUNNEL } from "../limits.ts";
+import { serveAgentFile } from "./agent-file.ts";
 import { workerBundle } from "./bundle.ts";
 import { openDataDir, type DataDir } from "./data-dir.ts";
 import { applyMigrations } from "./migrate.ts";
@@ -98,10 +99,13 @@ async function startIn(data: DataDir, options: RelayOptions): Promise<{ runtime:
     LONGLINE_ORIGINS: origins.join(","),
     LONGLINE_RUNTIME: "embedded",
   };
-  const runtime = await startRuntime(runtimeOptions, { code, vars, host: HOST, port, onExit: options.onExit }).catch((error: unknown) => {
-    // Somebody took the port between the choice and the start.
-    throw systemCode(error) === "ERR_ADDRESS_IN_USE" ? portTaken(port) : error;
-  });
+  const assets = serveAgentFile(root);
+  const runtime = await startRuntime(runtimeOptions, { code, vars, assets, host: HOST, port, onExit: options.onExit }).catch(
+    (error: unknown) => {
+      // Somebody took the port between the choice and the start.
+      throw systemCode(error) === "ERR_ADDRESS_IN_USE" ? portTaken(port) : error;
+    },
+  );
   return { runtime, url: origins[0] ?? localUrl, localUrl, port };
 }
 

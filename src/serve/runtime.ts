@@ -6,7 +6,12 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Miniflare, type WorkerOptions as MiniflareWorker } from "miniflare";
+import {
+  Miniflare,
+  type Request as MiniflareRequest,
+  Response as MiniflareResponse,
+  type WorkerOptions as MiniflareWorker,
+} from "miniflare";
 import { SERVE, TUNNEL } from "../limits.ts";
 import { cleanText } from "../policy/clean-text.ts";
 import type { WorkerConfig } from "./wrangler-config.ts";
@@ -41,6 +46,8 @@ export interface RuntimeOptions {
 export interface WorkerOptions {
   code: string;
   vars: Record<string, string>;
+  /** Answers for the files beside the Worker. */
+  assets: (request: Request) => Promise<Response>;
   host: string;
   port: number;
   /** Called when workerd ends by itself. */
@@ -67,6 +74,7 @@ export async function startRuntime(options: RuntimeOptions, worker: WorkerOption
     compatibilityFlags: options.config.compatibilityFlags,
     bindings: { ...options.config.vars, ...worker.vars },
     ...storageBindings(options.config),
+    ...assetsBinding(options.config, worker.assets),
     // SECURITY: an OAuth client says where its metadata document is; the compatibility flag alone does not keep workerd
     // from fetching it from this machine or its network.
     outboundService: { network: { allow: ["public"], tlsOptions: { trustBrowserCas: true } } },
@@ -127,6 +135,22 @@ export function storageBindings(config: WorkerConfig) {
     durableObjects: Object.fromEntries(config.objects.map((o) => [o.binding, { className: o.className, useSQLite: o.sqlite }])),
     d1Databases: byBinding(config.databases.map((d) => d.binding)),
     kvNamespaces: byBinding(config.namespaces),
+  };
+}
+
+/** The files beside the Worker are answered by this process. */
+function assetsBinding({ assets }: WorkerConfig, answer: WorkerOptions["assets"]) {
+  if (assets === undefined) return {};
+  return {
+    serviceBindings: {
+      [assets]: async (request: MiniflareRequest): Promise<MiniflareResponse> => {
+        const answered = await answer(new Request(request.url, { headers: [...request.headers] }));
+        return new MiniflareResponse(answered.status === 304 ? null : await answered.text(), {
+          status: answered.status,
+          headers: [...answered.headers],
+        });
+      },
+    },
   };
 }
 

@@ -22,10 +22,12 @@ const WranglerFile = z.strictObject({
     .array(z.strictObject({ binding: z.string(), database_name: z.string(), database_id: z.string(), migrations_dir: z.string() }))
     .default([]),
   kv_namespaces: z.array(z.strictObject({ binding: z.string(), id: z.string() })).default([]),
+  assets: z.strictObject({ directory: z.string(), binding: z.string(), run_worker_first: z.literal(true) }).optional(),
   // What follows only concerns Cloudflare.
   $schema: z.unknown().optional(),
   account_id: z.unknown().optional(),
   send_metrics: z.unknown().optional(),
+  build: z.unknown().optional(),
   observability: z.unknown().optional(),
   placement: z.unknown().optional(),
   route: z.unknown().optional(),
@@ -47,6 +49,8 @@ export interface WorkerConfig {
   databases: { binding: string; migrationsDir: string }[];
   /** KV binding names. */
   namespaces: string[];
+  /** Binding of the files beside the Worker. */
+  assets: string | undefined;
 }
 
 /** Parses the text of `wrangler.toml`; throws with the path of what is wrong. */
@@ -63,6 +67,7 @@ export function parseWorkerConfig(text: string): WorkerConfig {
     objects: file.durable_objects.bindings.map((b) => ({ binding: b.name, className: b.class_name, sqlite: sqlite.has(b.class_name) })),
     databases: file.d1_databases.map((d) => ({ binding: d.binding, migrationsDir: d.migrations_dir })),
     namespaces: file.kv_namespaces.map((k) => k.binding),
+    assets: file.assets?.binding,
   };
 }
 

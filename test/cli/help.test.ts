@@ -17,6 +17,7 @@ test("the commands of the command line are these", () => {
   expect(leaves(program, []).map(([path]) => path)).toEqual([
     "serve",
     "agent",
+    "connect",
     "device add",
     "device list",
     "device set",
@@ -51,6 +52,7 @@ test("the commands of the command line are these", () => {
     "status",
     "deploy",
     "destroy",
+    "doctor",
     "start",
   ]);
 });
@@ -79,8 +81,8 @@ describe.each(leaves(program, []))("%s", (path, leaf) => {
     }
   });
 
-  test("--json exists", () => {
-    expect(leaf.options.map((option) => option.long)).toContain("--json");
+  test("--json exists, except where standard output is a protocol", () => {
+    expect(leaf.options.some((option) => option.long === "--json")).toBe(path !== "connect");
   });
 });
 

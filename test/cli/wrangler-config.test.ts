@@ -23,12 +23,13 @@ test("bindings, dates and flags equal wrangler's own reading", async () => {
   expect(config.databases).toEqual(
     d1.map((d: { binding: string; migrations_dir?: string }) => ({ binding: d.binding, migrationsDir: d.migrations_dir })),
   );
+  expect(config.assets).toBe(unstable_readConfig({ config: PATH }).assets?.binding);
   expect(config.namespaces).toEqual(kv.map((k: { binding: string }) => k.binding));
 });
 
 test("the embedded relay knows every binding that wrangler finds", async () => {
   const config = await readWorkerConfig(PATH);
-  const known = new Set(["bindings", ...Object.keys(storageBindings(config))]);
+  const known = new Set(["bindings", "assets", ...Object.keys(storageBindings(config))]);
   const notBindings = new Set(["rootPath", "compatibilityDate", "compatibilityFlags", "modulesRules", "email"]);
   const { workerOptions } = unstable_getMiniflareWorkerOptions(PATH);
   const unknown = Object.entries(workerOptions).filter(([name, value]) => isFilled(value) && !known.has(name) && !notBindings.has(name));

@@ -23,6 +23,11 @@ export async function startSessionSpy(): Promise<SessionSpy> {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(response);
     });
+    // It knows nothing of WebSockets.
+    onward.on("upgrade", (_answer, socket) => {
+      socket.destroy();
+      response.writeHead(502).end();
+    });
     onward.on("error", () => response.destroy());
     response.on("close", () => onward.destroy());
     request.pipe(onward);

@@ -1,11 +1,13 @@
 /** `longline agent`: offers MCP tools on this machine through a relay. */
 import { dirname, resolve } from "node:path";
-import { Option, type Command } from "commander";
+import { Option, type Command, type CommandOptions } from "commander";
 import type { AgentEvent, DoneCode, Isolation, UpstreamConfig } from "../../agent/types.ts";
 import { ApiError } from "../../errors.ts";
 import { describeEvent } from "../agent-log.ts";
 import { listenToTerminal } from "../agent-terminal.ts";
+import { caFileOption, useCaFile } from "../ca-file.ts";
 import { findRelay, relayOption } from "../connection.ts";
+import { deviceKeyFor, readKey } from "../device-key.ts";
 import { parseHeaders, readSecretText } from "../headers-file.ts";
 import { defaultStateDir, pairedKeyPath } from "../state-dir.ts";
 import { listenForStop } from "../stop-signals.ts";
@@ -15,9 +17,9 @@ import { stopCalls } from "./stop-calls.ts";
 
 /** The one upstream of a command line has no name of its own. */
 const ALIAS = "default";
-const DEVICE_KEY = /^llk_([0-9a-f]{32})_[A-Za-z0-9_-]{43}$/;
 
-interface AgentCommandOptions {
+/** Options of `longline agent`, as far as other commands share them. */
+export interface AgentCommandOptions {
   relay?: string;
   keyFile?: string;
   config?: string;
@@ -27,6 +29,7 @@ interface AgentCommandOptions {
   demo?: boolean;
   isolation?: Isolation;
   state?: string;
+  caFile?: string;
   takeover?: boolean;
   json?: boolean;
   stopAll?: boolean;
@@ -34,9 +37,9 @@ interface AgentCommandOptions {
 }
 
 /** Adds the `agent` command to the program. */
-export function addAgentCommand(program: Command, terminal: Terminal): void {
+export function addAgentCommand(program: Command, terminal: Terminal, as: CommandOptions = {}): void {
   program
-    .command("agent")
+    .command("agent", as)
     .description("offer an MCP server on this machine through a relay; needs no open port")
     .addOption(relayOption())
     .option("--key-file <file>", "file that holds the device key (or LONGLINE_DEVICE_KEY)")
@@ -54,6 +57,7 @@ export function addAgentCommand(program: Command, terminal: Terminal): void {
     .option("--state <dir>", "directory for the installation id and the journal of calls")
     .option("--stop-all", "end all calls of the agents on this machine and refuse new ones, also after a restart, until --resume")
     .option("--resume", "let calls run again")
+    .addOption(caFileOption())
     .option("--takeover", "take the device over from another machine that has the same key")
     .option("--json", "print state, device and mcpUrl as one JSON value when the device is online")
     .argument("[command...]", "a stdio MCP server and its arguments, after --")
@@ -73,6 +77,7 @@ async function agent(terminal: Terminal, command: string[], options: AgentComman
   using stop = listenForStop(terminal.env);
   const beside = await besideConfig(terminal, command, options);
   const relay = await findRelay(terminal, options.relay);
+  await useCaFile(terminal, options.caFile);
   // Loaded when needed, as is the agent below: the other commands start faster without them.
   const { checkAliases, followAgentConfig, readAgentConfig } = await import("../agent-config.ts");
   const configPath = await findConfig(terminal, options, relay);
@@ -117,13 +122,6 @@ async function agent(terminal: Terminal, command: string[], options: AgentComman
   throw new ApiError(failure, `${message}${hint}`);
 }
 
-/** A device key, the id in it, and the file it was kept in when this machine was paired. */
-interface KnownKey {
-  deviceKey: string;
-  deviceId: string;
-  keptIn?: string;
-}
-
 /** What an end of the agent means for the exit code; undefined when it was asked to stop. */
 function failureOf(code: DoneCode): "not_authorised" | "failed" | undefined {
   if (code === "stopped") return undefined;
@@ -165,7 +163,8 @@ function stateDirOf(terminal: Terminal, options: AgentCommandOptions, deviceId: 
   return options.state === undefined ? defaultStateDir(terminal.env, deviceId) : resolve(terminal.cwd, options.state);
 }
 
-async function readUpstream(terminal: Terminal, command: string[], options: AgentCommandOptions): Promise<UpstreamConfig> {
+/** The one server that the command line names. */
+export async function readUpstream(terminal: Terminal, command: string[], options: AgentCommandOptions): Promise<UpstreamConfig> {
   const [program, ...args] = command;
   const given = [program, options.upstream, options.demo].filter((way) => way !== undefined).length;
   if (given !== 1) throw usage("Say what to offer: a command after --, or --upstream URL, or --demo; exactly one of them.");
@@ -185,27 +184,6 @@ async function readUpstream(terminal: Terminal, command: string[], options: Agen
 async function demoUpstream(): Promise<UpstreamConfig> {
   const { demoTools } = await import("../../agent/tools/demo.ts");
   return { kind: "builtin", alias: ALIAS, tools: demoTools() };
-}
-
-/** The key that was given; else the one this machine was paired with at this relay; else it is paired now. */
-async function deviceKeyFor(terminal: Terminal, options: AgentCommandOptions, relay: URL, signal: AbortSignal): Promise<KnownKey> {
-  const file = options.keyFile;
-  const fromEnv = terminal.env["LONGLINE_DEVICE_KEY"];
-  const text = file === undefined ? fromEnv : await readSecretText(resolve(terminal.cwd, file), warnOn(terminal));
-  if (text !== undefined && text.trim() !== "") return readKey(text.trim());
-  if (file !== undefined) throw usage(`${file} holds no device key. \`longline device add NAME\` makes one.`);
-  const { keptKey, pair } = await import("../pairing.ts");
-  const keyPath = pairedKeyPath(terminal.env, relay, options.pairAs);
-  const kept = await keptKey(keyPath);
-  const deviceKey = kept ?? (await pair(terminal, { relay, keyPath, name: options.pairAs, version: packageVersion(), signal }));
-  return { ...readKey(deviceKey), keptIn: keyPath };
-}
-
-function readKey(deviceKey: string): { deviceKey: string; deviceId: string } {
-  const deviceId = DEVICE_KEY.exec(deviceKey)?.[1];
-  if (deviceId === undefined)
-    throw new ApiError("not_authorised", "This is not a device key. `longline device add NAME` makes one that begins with llk_.");
-  return { deviceKey, deviceId };
 }
 
 function warnOn(terminal: Terminal): (text: string) => void {

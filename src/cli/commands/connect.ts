@@ -6,6 +6,7 @@ import { ApiError } from "../../errors.ts";
 import { EDGE } from "../../limits.ts";
 import { Bridge } from "../connect/bridge.ts";
 import { RelayHttp, type TokenSource } from "../connect/relay-http.ts";
+import { caFileOption, useCaFile } from "../ca-file.ts";
 import { findRelay, parseRelay, relayOption } from "../connection.ts";
 import { readSecretText } from "../headers-file.ts";
 import { openBrowser } from "../open-browser.ts";
@@ -17,6 +18,7 @@ interface ConnectOptions {
   relay?: string;
   token?: string;
   tokenFile?: string;
+  caFile?: string;
 }
 
 /** Adds the `connect` command to the program. */
@@ -28,15 +30,17 @@ export function addConnectCommand(program: Command, terminal: Terminal): void {
     .addOption(relayOption())
     .option("--token <token>", "access token (better in LONGLINE_TOKEN, which other users of this machine cannot see)")
     .option("--token-file <file>", "file that holds the access token; without any token a browser opens to sign in")
+    .addOption(caFileOption())
     .addHelpText(
       "after",
-      '\nExample, as an entry of a client\'s mcpServers:\n  { "kitchen-pi": { "command": "longline", "args": ["connect", "kitchen-pi", "--relay", "https://relay.example"] } }',
+      '\nExample:\n  longline connect kitchen-pi --relay https://relay.example\n\nThe same as an entry of a client\'s mcpServers:\n  { "kitchen-pi": { "command": "longline", "args": ["connect", "kitchen-pi", "--relay", "https://relay.example"] } }',
     )
     .action(async (device: string, options: ConnectOptions) => await connectDevice(terminal, device, options));
 }
 
 async function connectDevice(terminal: Terminal, device: string, options: ConnectOptions): Promise<void> {
   using stop = listenForStop(terminal.env);
+  await useCaFile(terminal, options.caFile);
   const mcpUrl = await mcpUrlOf(terminal, device, options.relay);
   const http = new RelayHttp(mcpUrl, await tokensFor(terminal, mcpUrl, options));
   const bridge = new Bridge({ http, write: writeLine, warn: (text) => terminal.err(`longline connect: ${text}`) });
