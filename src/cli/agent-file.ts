@@ -5,6 +5,7 @@
 import type { Command } from "commander";
 import { newProgram, runProgram } from "./command-line.ts";
 import { addAgentCommand } from "./commands/agent.ts";
+import { addInstallCommands } from "./commands/agent-install.ts";
 import { addConnectCommand } from "./commands/connect.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { completeNode20 } from "./node-20.ts";
@@ -12,7 +13,7 @@ import { processTerminal, type Terminal } from "./terminal.ts";
 
 function buildAgentFile(terminal: Terminal): Command {
   const program = newProgram("agent.mjs", terminal);
-  addAgentCommand(program, terminal, { isDefault: true });
+  addInstallCommands(addAgentCommand(program, terminal, { isDefault: true }), terminal);
   addConnectCommand(program, terminal);
   addDoctorCommand(program, terminal);
   return program;

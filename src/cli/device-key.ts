@@ -54,7 +54,8 @@ async function pairedKey(terminal: Terminal, options: KeyOptions, relay: URL): P
   return kept === undefined ? undefined : { ...readKey(kept), keptIn: keyPath };
 }
 
-function readKey(deviceKey: string): { deviceKey: string; deviceId: string } {
+/** Reads a device key; what is none is refused and not shown. */
+export function readKey(deviceKey: string): { deviceKey: string; deviceId: string } {
   const deviceId = DEVICE_KEY.exec(deviceKey)?.[1];
   if (deviceId === undefined)
     throw new ApiError("not_authorised", "This is not a device key. `longline device add NAME` makes one that begins with llk_.");

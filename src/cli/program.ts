@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { newProgram, runProgram } from "./command-line.ts";
 import { addAgentCommand } from "./commands/agent.ts";
+import { addInstallCommands } from "./commands/agent-install.ts";
 import { addAuditCommand } from "./commands/audit.ts";
 import { addDeployCommands } from "./commands/deploy.ts";
 import { addConnectCommand } from "./commands/connect.ts";
@@ -22,7 +23,7 @@ import type { Terminal } from "./terminal.ts";
 export function buildProgram(terminal: Terminal): Command {
   const program = newProgram("longline", terminal);
   addServeCommand(program, terminal);
-  addAgentCommand(program, terminal);
+  addInstallCommands(addAgentCommand(program, terminal), terminal);
   addConnectCommand(program, terminal);
   addDeviceCommands(program, terminal);
   addTokenCommands(program, terminal);

@@ -10,12 +10,16 @@ const program = buildProgram(silent);
 /** Each command that does something, with its words. */
 function leaves(at: Command, path: string[]): [string, Command][] {
   if (at.commands.length === 0) return [[path.join(" "), at]];
-  return at.commands.flatMap((child) => leaves(child, [...path, child.name()]));
+  const children = at.commands.flatMap((child) => leaves(child, [...path, child.name()]));
+  // `agent` does something by itself as well.
+  return at.registeredArguments.length > 0 ? [...children, [path.join(" "), at]] : children;
 }
 
 test("the commands of the command line are these", () => {
   expect(leaves(program, []).map(([path]) => path)).toEqual([
     "serve",
+    "agent install",
+    "agent uninstall",
     "agent",
     "connect",
     "device add",

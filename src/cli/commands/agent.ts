@@ -37,10 +37,22 @@ export interface AgentCommandOptions {
 }
 
 /** Adds the `agent` command to the program. */
-export function addAgentCommand(program: Command, terminal: Terminal, as: CommandOptions = {}): void {
-  program
-    .command("agent", as)
+export function addAgentCommand(program: Command, terminal: Terminal, as: CommandOptions = {}): Command {
+  return withAgentOptions(program.command("agent", as))
     .description("offer an MCP server on this machine through a relay; needs no open port")
+    .argument("[command...]", "a stdio MCP server and its arguments, after --")
+    .passThroughOptions()
+    .addHelpText(
+      "after",
+      "\nExamples:\n  longline agent --relay https://relay.example --key-file device-key -- npx -y @modelcontextprotocol/server-everything stdio" +
+        "\n  longline agent --relay https://relay.example --key-file device-key --upstream http://127.0.0.1:3000/mcp",
+    )
+    .action(async (command: string[], options: AgentCommandOptions) => await agent(terminal, command, options));
+}
+
+/** The options that say which device this is and what it offers. */
+export function withAgentOptions(command: Command): Command {
+  return command
     .addOption(relayOption())
     .option("--key-file <file>", "file that holds the device key (or LONGLINE_DEVICE_KEY)")
     .option("--pair-as <name>", "without a key: the name to be paired under (default: this machine's)")
@@ -59,16 +71,7 @@ export function addAgentCommand(program: Command, terminal: Terminal, as: Comman
     .option("--resume", "let calls run again")
     .addOption(caFileOption())
     .option("--takeover", "take the device over from another machine that has the same key")
-    .option("--json", "print state, device and mcpUrl as one JSON value when the device is online")
-    .argument("[command...]", "a stdio MCP server and its arguments, after --")
-    .passThroughOptions()
-    .addHelpText(
-      "after",
-      "\nExamples:\n  longline agent --relay https://relay.example --key-file device-key -- npx -y @modelcontextprotocol/server-everything stdio" +
-        "\n  longline agent --relay https://relay.example --key-file device-key --upstream http://127.0.0.1:3000/mcp" +
-        "\n  longline agent --relay https://relay.example --key-file device-key --config longline.toml",
-    )
-    .action(async (command: string[], options: AgentCommandOptions) => await agent(terminal, command, options));
+    .option("--json", "print state, device and mcpUrl as one JSON value when the device is online");
 }
 
 async function agent(terminal: Terminal, command: string[], options: AgentCommandOptions): Promise<void> {
