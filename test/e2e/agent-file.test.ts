@@ -1,24 +1,13 @@
 /** The agent in one file: fetched from a relay into an empty folder, and run there by a Node 20 that has nothing else. */
-import { execFileSync } from "node:child_process";
-import { existsSync } from "node:fs";
 import { copyFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { modernRequest, readMessages } from "../support/clients.ts";
+import { node20 } from "../support/node-20.ts";
 import { eventually, startProcess, temporaryDir, type RunningProcess } from "../support/processes.ts";
 import { longline, startRelay, type RelayProcess } from "../support/relay-process.ts";
 
-const PLACES = [process.env["LONGLINE_NODE_20"], "/usr/bin/node", "/usr/local/bin/node"];
 const SERVER = join(import.meta.dirname, "../fixtures/upstream/counting.mjs");
-
-/** A Node of the oldest line that the file supports. Without one this cannot be tested, and the failure says how to get it. */
-function node20(): string {
-  for (const place of PLACES) {
-    if (place === undefined || !existsSync(place)) continue;
-    if (execFileSync(place, ["--version"], { encoding: "utf8" }).startsWith("v20.")) return place;
-  }
-  throw new Error("No Node 20 in /usr/bin or /usr/local/bin: install one and name it in LONGLINE_NODE_20 to run this test.");
-}
 
 let relay: RelayProcess;
 let folder: Awaited<ReturnType<typeof temporaryDir>>;
