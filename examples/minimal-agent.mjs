@@ -95,7 +95,7 @@ function attach({ callId, seq, offset, credit }) {
   if (!call) return send({ ...failed("agent_restarted", "unknown", "The device does not know this call any more."), callId, seq: seq + 1 });
   const isTold = seq > 0 && call.items[seq - 1]?.[0].type === "result";
   Object.assign(call, { sent: isTold ? seq - 1 : seq, isTold, offset: isTold ? offset : 0, credit, isAttached: true });
-  pump(callId, call);
+  return pump(callId, call);
 }
 
 const handlers = {

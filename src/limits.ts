@@ -285,6 +285,11 @@ export const AGENT = {
   sweepMs: 30 * SECOND_MS,
   /** Bytes of a message kept free for the header of a chunk. */
   chunkHeaderBytes: 256,
+  /** ms between two looks whether the machine slept or changed its network, and ms by which its clock then was off. */
+  watchMs: 5 * SECOND_MS,
+  jumpMs: 10 * SECOND_MS,
+  /** ms the relay has to answer a ping after that: a link that is dead then should not keep callers waiting. */
+  wakePongMs: 5 * SECOND_MS,
   /** ms that calls in flight have to end in an orderly stop. */
   stopMs: 2 * SECOND_MS,
 } as const;

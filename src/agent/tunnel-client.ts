@@ -12,6 +12,7 @@ import { cleanText } from "./clean-text.ts";
 import { Link } from "./link.ts";
 import { proxyRefusal, routeTo } from "./network.ts";
 import type { AgentEvent, DoneCode } from "./types.ts";
+import { watchForWake } from "./wake-watch.ts";
 
 export interface TunnelListener {
   /** What `hello` says at this moment. */
@@ -29,6 +30,8 @@ export interface TunnelClientOptions {
   maxFrameBytes: number;
   log: (event: AgentEvent) => void;
   listener: TunnelListener;
+  /** Calls back when the machine slept or changed its network; returns what ends that. */
+  watch?: (onWake: () => void) => () => void;
 }
 
 export interface Done {
@@ -59,6 +62,7 @@ export class TunnelClient {
   #generation: number | null = null;
   #onlineAt = 0;
   #isStopped = false;
+  #unwatch: () => void = () => undefined;
   #redial: Timer | null = null;
   #welcomeTimer: Timer | null = null;
   #pingTimer: Timer | null = null;
@@ -78,7 +82,9 @@ export class TunnelClient {
   }
 
   start(): void {
-    if (!this.#isStopped) this.#dial();
+    if (this.#isStopped) return;
+    this.#unwatch = (this.#options.watch ?? watchForWake)(() => this.#woken());
+    this.#dial();
   }
 
   /** Says bye and closes. Resolves when the socket is gone. */
@@ -100,6 +106,7 @@ export class TunnelClient {
   }
 
   #dial(): void {
+    this.#redial = null;
     const { relay, deviceKey, maxFrameBytes, log } = this.#options;
     const url = new URL("/tunnel", relay);
     url.protocol = relay.protocol === "https:" ? "wss:" : "ws:";
@@ -195,10 +202,23 @@ export class TunnelClient {
     listener.online(link, welcome);
   }
 
-  #ping(socket: WebSocket): void {
+  #ping(socket: WebSocket, pongMs: number = AGENT.pongMs): void {
     if (socket.readyState !== socket.OPEN) return;
     socket.send(PING_TEXT);
-    this.#pongTimer ??= setTimeout(() => socket.terminate(), AGENT.pongMs);
+    this.#pongTimer ??= setTimeout(() => socket.terminate(), pongMs);
+  }
+
+  /** After a sleep or in another network: a link is tried at once, and a redial does not wait for its turn. */
+  #woken(): void {
+    if (this.#isStopped) return;
+    this.#backoff.reset();
+    if (this.#link && this.#socket) this.#ping(this.#socket, AGENT.wakePongMs);
+    // A dial that is under way may be one of the old network.
+    else if (this.#socket) this.#socket.terminate();
+    else if (this.#redial) {
+      clearTimeout(this.#redial);
+      this.#dial();
+    }
   }
 
   /** Anything that arrives shows that the relay lives. */
@@ -244,6 +264,7 @@ export class TunnelClient {
   #end(done: Done): void {
     if (this.#isStopped) return;
     this.#isStopped = true;
+    this.#unwatch();
     this.#options.log({ type: "offline", reason: done.message, retryInMs: null });
     if (this.#redial) clearTimeout(this.#redial);
     this.#finish(done);

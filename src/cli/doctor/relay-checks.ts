@@ -69,17 +69,24 @@ async function checkCertificate(relay: URL): Promise<Finding[]> {
     socket.setTimeout(DOCTOR.stepMs, () => socket.destroy(Object.assign(new Error("late"), { code: "ETIMEDOUT" })));
     socket.once("error", (error) => resolve(systemCode(error) ?? "failed"));
   });
-  if (typeof result === "string") {
-    const advice =
-      "If a proxy of your network or the relay itself has its own certificate authority, pass its file with --ca-file or NODE_EXTRA_CA_CERTS. Check this machine's date too.";
-    return [failed("tls", `the relay's certificate is not accepted (${cleanText(result, 64)})`, advice)];
-  }
+  if (typeof result === "string") return [badCertificate(result)];
   const until = Date.parse(result.getPeerCertificate().valid_to);
   result.destroy();
   if (until - Date.now() > DOCTOR.certificateMs) return [ok("tls", "the certificate is good")];
   return [
     warning("tls", `the relay's certificate ends on ${new Date(until).toISOString().slice(0, 10)}`, "Tell the relay's owner to renew it."),
   ];
+}
+
+/** Errors of OpenSSL and Node about a certificate; a proxy in between shows them only once HTTP is tried. */
+const CERTIFICATE = /CERT|SELF_SIGNED|ISSUER|VERIFY|ALTNAME|^ERR_(?:TLS|SSL)/;
+
+function badCertificate(code: string): Finding {
+  return failed(
+    "tls",
+    `the relay's certificate is not accepted (${cleanText(code, 64)})`,
+    "If a proxy of your network or the relay itself has its own certificate authority, pass its file with --ca-file or NODE_EXTRA_CA_CERTS. Check this machine's date too.",
+  );
 }
 
 async function checkHealth(relay: URL): Promise<Finding[]> {
@@ -97,6 +104,7 @@ async function checkHealth(relay: URL): Promise<Finding[]> {
   } catch (error) {
     const code = error instanceof ExchangeError ? error.code : "no answer";
     const refused = proxyRefusal(code);
+    if (CERTIFICATE.test(code)) return [badCertificate(code), skipped("health", "not tried")];
     if (refused === undefined) {
       return [
         failed(
