@@ -24,12 +24,20 @@ export async function usableLink(desk: Desk): Promise<Link | null> {
   return desk.links.current();
 }
 
+/** The link of a device that was woken for this call; null when it has no wake URL or did not come. */
+async function wokenLink(desk: Desk, call: PendingCall): Promise<Link | null> {
+  const url = call.request?.call.wakeUrl;
+  if (url === undefined) return null;
+  await desk.waker.wake(url);
+  return desk.links.current();
+}
+
 /** Sends a call that is in the table, at once or when its turn comes. The sink hears how it went. */
 export async function startCall(desk: Desk, call: PendingCall): Promise<void> {
   if (!canHold(desk, call))
     return failCall(desk, call, { reason: "rate_limited", outcome: "not_started", data: { retryAfterMs: QUEUE.retryAfterMs } });
-  const link = await usableLink(desk);
-  if (desk.pending.get(call.id) !== call) return; // Cancelled while the link was probed.
+  const link = (await usableLink(desk)) ?? (await wokenLink(desk, call));
+  if (desk.pending.get(call.id) !== call) return; // Cancelled while it waited for the link.
   if (link === null) failCall(desk, call, offline(desk));
   else if (desk.flow.canOpen()) sendCall(desk, call);
   else queueCall(desk, call);

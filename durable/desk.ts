@@ -24,6 +24,7 @@ import { Presence } from "./presence.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { Ticker } from "./ticker.ts";
 import { UpstreamResources } from "./upstream-resources.ts";
+import { type PostWake, Waker } from "./waker.ts";
 
 /** A call that waits for its turn. `go` takes the place that became free, at once, or ends the call. */
 export interface Turn {
@@ -80,8 +81,11 @@ export class Desk {
   /** Resolved, and made anew, whenever a catalogue arrives. */
   catalogueArrived = Promise.withResolvers<void>();
 
-  constructor(ctx: DurableObjectState, db: D1Database, onTick: (desk: Desk) => void) {
+  readonly waker: Waker;
+
+  constructor(ctx: DurableObjectState, db: D1Database, onTick: (desk: Desk) => void, postWake: PostWake) {
     this.ctx = ctx;
+    this.waker = new Waker(this, postWake);
     const { storage } = ctx;
     this.meta = new Meta(storage.sql);
     this.grants = new Grants(storage.sql);

@@ -19,6 +19,7 @@ import { cancelCall, tellCancel, unparkCall } from "./call-end.ts";
 import { detachCall, openReply } from "./call-reply.ts";
 import { newCall } from "./call-send.ts";
 import { startCall } from "./call-start.ts";
+import { postWake } from "../src/auth/wake-post.ts";
 import { Desk } from "./desk.ts";
 import { takeChange } from "./device-changes.ts";
 import { readStatus, UNBORN_STATUS, UNBORN_VIEW, viewDevice } from "./device-view.ts";
@@ -342,7 +343,7 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
 
   #born(): Desk | null {
     if (!this.#isBorn) return null;
-    this.#desk ??= new Desk(this.ctx, this.env.DB, runDeadlines);
+    this.#desk ??= new Desk(this.ctx, this.env.DB, runDeadlines, async (url, device) => await postWake(this.env, url, device));
     return this.#desk;
   }
 }

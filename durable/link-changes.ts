@@ -44,6 +44,7 @@ export function linkUp(desk: Desk, link: Link, hello: Hello): void {
   desk.lastInstance = hello.instance;
   desk.lastInstallation = hello.installation;
   desk.countSlots();
+  desk.waker.linked();
   desk.listChanges.linkUp();
   desk.listeners.keep();
   desk.delivered.tell(link, held);

@@ -17,6 +17,8 @@ const Facts = z.object({
   pausedAt: z.number().nullable(),
   lastSeenAt: z.number(),
   lastCallAt: z.number(),
+  /** When the wake URL was last posted to. */
+  wokenAt: z.number(),
   /** When another installation was refused. */
   rivalAt: z.number(),
   /** Newest grant revision that was pulled from D1; pushed ones do not count, as others may be missing before them. */

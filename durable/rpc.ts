@@ -27,6 +27,8 @@ export interface CallRequest {
   clientId?: string;
   /** True when the edge can stream (SSE); false for a client that takes JSON only: it gets no events. */
   canStream: boolean;
+  /** Where to post when the device is away, as its owner set it. */
+  wakeUrl?: string;
   /** Earlier calls whose outcome is written: told on the way, this saves the RPC of `delivered`. */
   delivered?: readonly string[];
 }

@@ -22,6 +22,8 @@ export interface Env extends SignInVariables {
   OAUTH_KV: KVNamespace;
   /** Files beside the Worker: the agent. Absent where none was built. */
   ASSETS?: { fetch(request: Request): Promise<Response> };
+  /** Embedded only: this machine's own addresses, for wake URLs. What the Worker fetches otherwise is public. */
+  LOOPBACK?: { fetch(request: Request): Promise<Response> };
   /** 32 random bytes, base64url: seals signing keys. The only secret of a relay. */
   LONGLINE_ROOT_KEY: string;
   /** Public origins, comma-separated, the first canonical. */

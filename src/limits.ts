@@ -621,6 +621,16 @@ export const CLI = {
   drainPollMs: 500,
 } as const;
 
+/** Waking a device that sleeps. */
+export const WAKE = {
+  /** ms between two posts to one device's wake URL. */
+  pauseMs: 1 * MINUTE_MS,
+  /** ms that calls wait for the device after one. */
+  waitMs: 20 * SECOND_MS,
+  /** ms the wake service has to answer. */
+  postMs: 5 * SECOND_MS,
+} as const;
+
 /** `longline doctor`. */
 export const DOCTOR = {
   /** ms for each step towards the relay. */

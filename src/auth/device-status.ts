@@ -3,7 +3,7 @@ import type { DeviceStatus } from "../../durable/rpc.ts";
 import type { Env } from "../env.ts";
 import type { Device } from "../db/devices.ts";
 import { API } from "../limits.ts";
-import type { DeviceSettings } from "../policy/device-settings.ts";
+import { type DeviceSettings, shownSettings } from "../policy/device-settings.ts";
 import type { UpstreamState } from "../tunnel/frames.ts";
 import { tellObject } from "./tell-object.ts";
 
@@ -51,7 +51,7 @@ function recorded(device: Device): StatusView {
     sessions: 0,
     inFlight: 0,
     rivalAt: null,
-    settings: device.settings,
+    settings: shownSettings(device.settings),
   };
 }
 
@@ -67,7 +67,7 @@ function live(device: Device, status: DeviceStatus): StatusView {
     sessions: status.sessions,
     inFlight: status.inFlight,
     rivalAt: status.rival?.at ?? null,
-    settings: device.settings,
+    settings: shownSettings(device.settings),
   };
 }
 

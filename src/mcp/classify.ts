@@ -16,6 +16,8 @@ export interface Switches {
   initializedModern?: boolean;
   /** `strict`: a session that was idle for too long is unknown from then on. */
   sessionExpiry?: "sleep" | "strict";
+  /** Posted to by the object when a call comes while the device is away. */
+  wakeUrl?: string | undefined;
 }
 
 export type Era = { era: "modern"; headerOnly: boolean } | { era: "legacy" };

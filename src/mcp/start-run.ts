@@ -9,7 +9,9 @@ import { tell } from "./tunnel-access.ts";
 export function startRun(context: EdgeContext, request: CallRequest): CallRun {
   const run = new CallRun(context.access, context.grant, request.callId, (tunnel) => {
     const delivered = context.delivered.take(context.deviceId);
-    return tunnel.call(delivered.length === 0 ? request : { ...request, delivered });
+    const { wakeUrl } = context.switches;
+    const sent = wakeUrl === undefined ? request : { ...request, wakeUrl };
+    return tunnel.call(delivered.length === 0 ? sent : { ...sent, delivered });
   });
   const { method, target, client } = request;
   run.asked = { method, ...(target === undefined ? {} : { target }), ...(client === undefined ? {} : { client }) };

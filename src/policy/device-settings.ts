@@ -3,6 +3,7 @@
  * All are off by default: each answers clients in a way that the protocol's text does not. Pure.
  */
 import { z } from "zod";
+import { shownWakeUrl } from "./wake-url.ts";
 
 export const DeviceSettings = z.strictObject({
   /** A modern version header without `_meta` and without `Mcp-Method` counts as having empty capabilities; `ping` answers. */
@@ -11,6 +12,8 @@ export const DeviceSettings = z.strictObject({
   initializedModern: z.boolean().default(false),
   /** `strict`: an idle session ends, and is 404 from then on. `sleep`: its next request within a day wakes it. */
   sessionExpiry: z.enum(["sleep", "strict"]).default("sleep"),
+  /** Posted to when a call comes while the device is away. */
+  wakeUrl: z.string().optional(),
 });
 export type DeviceSettings = z.output<typeof DeviceSettings>;
 
@@ -19,6 +22,8 @@ export const DeviceSettingsChange = z.strictObject({
   headerOnlyModern: z.boolean().optional(),
   initializedModern: z.boolean().optional(),
   sessionExpiry: z.enum(["sleep", "strict"]).optional(),
+  /** null takes it away. */
+  wakeUrl: z.string().nullable().optional(),
 });
 export type DeviceSettingsChange = z.output<typeof DeviceSettingsChange>;
 
@@ -33,4 +38,9 @@ export function readDeviceSettings(text: string): DeviceSettings {
   } catch {
     return DeviceSettings.parse({}); // Not JSON: only this program writes the column.
   }
+}
+
+/** Settings as `status` shows them: of the wake URL only whose it is, because the rest is often a secret. */
+export function shownSettings({ wakeUrl, ...settings }: DeviceSettings): DeviceSettings {
+  return wakeUrl === undefined ? settings : { ...settings, wakeUrl: shownWakeUrl(wakeUrl) };
 }

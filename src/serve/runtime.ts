@@ -74,7 +74,11 @@ export async function startRuntime(options: RuntimeOptions, worker: WorkerOption
     compatibilityFlags: options.config.compatibilityFlags,
     bindings: { ...options.config.vars, ...worker.vars },
     ...storageBindings(options.config),
-    ...assetsBinding(options.config, worker.assets),
+    serviceBindings: {
+      ...assetsBinding(options.config, worker.assets),
+      // A wake URL may be a program of this machine; only src/auth/wake-post.ts uses this way.
+      LOOPBACK: { network: { allow: ["local"] } },
+    },
     // SECURITY: an OAuth client says where its metadata document is; the compatibility flag alone does not keep workerd
     // from fetching it from this machine or its network.
     outboundService: { network: { allow: ["public"], tlsOptions: { trustBrowserCas: true } } },
@@ -142,14 +146,12 @@ export function storageBindings(config: WorkerConfig) {
 function assetsBinding({ assets }: WorkerConfig, answer: WorkerOptions["assets"]) {
   if (assets === undefined) return {};
   return {
-    serviceBindings: {
-      [assets]: async (request: MiniflareRequest): Promise<MiniflareResponse> => {
-        const answered = await answer(new Request(request.url, { headers: [...request.headers] }));
-        return new MiniflareResponse(answered.status === 304 ? null : await answered.text(), {
-          status: answered.status,
-          headers: [...answered.headers],
-        });
-      },
+    [assets]: async (request: MiniflareRequest): Promise<MiniflareResponse> => {
+      const answered = await answer(new Request(request.url, { headers: [...request.headers] }));
+      return new MiniflareResponse(answered.status === 304 ? null : await answered.text(), {
+        status: answered.status,
+        headers: [...answered.headers],
+      });
     },
   };
 }

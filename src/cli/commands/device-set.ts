@@ -8,6 +8,7 @@ import { printJson, type Terminal } from "../terminal.ts";
 interface SetOptions extends OwnerOptions {
   switch?: string[];
   sessionExpiry?: string;
+  wakeUrl?: string;
 }
 
 /** Adds `set` to the `device` commands. */
@@ -17,6 +18,7 @@ export function addDeviceSet(device: Command, terminal: Terminal): void {
     .argument("<name>", "the device's name")
     .option("--switch <name=on|off>", `a compatibility switch: ${SWITCH_NAMES.join(", ")}; may be repeated`, collect)
     .option("--session-expiry <how>", "what becomes of an idle session: sleep (its next request wakes it) or strict (404)")
+    .option("--wake-url <url>", "post there when a call comes while the device is away, and wait for it; off takes it away")
     .addHelpText("after", "\nExample:\n  longline device set workshop-pi --switch headerOnlyModern=on --session-expiry strict")
     .action(async (name: string, options: SetOptions) => await set(terminal, name, options));
 }
@@ -30,7 +32,9 @@ async function set(terminal: Terminal, name: string, options: SetOptions): Promi
   const { device, settings } = await (await connect(terminal, options)).changeDevice(name, change);
   if (options.json === true) return printJson(terminal, { device, settings });
   const on = SWITCH_NAMES.filter((known) => settings[known]);
-  terminal.out(`switches       ${on.length === 0 ? "none" : on.join(", ")}\nsession expiry ${settings.sessionExpiry}`);
+  terminal.out(
+    `switches       ${on.length === 0 ? "none" : on.join(", ")}\nsession expiry ${settings.sessionExpiry}\nwake URL       ${settings.wakeUrl ?? "none"}`,
+  );
 }
 
 function readChange(options: SetOptions): DeviceSettingsChange {
@@ -50,6 +54,7 @@ function readChange(options: SetOptions): DeviceSettingsChange {
     }
     change.sessionExpiry = sessionExpiry;
   }
-  if (Object.keys(change).length === 0) throw new ApiError("bad_request", "Name a setting: --switch or --session-expiry.");
+  if (options.wakeUrl !== undefined) change.wakeUrl = options.wakeUrl === "off" ? null : options.wakeUrl;
+  if (Object.keys(change).length === 0) throw new ApiError("bad_request", "Name a setting: --switch, --session-expiry or --wake-url.");
   return change;
 }

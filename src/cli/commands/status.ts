@@ -77,6 +77,7 @@ function settingFacts(settings: DeviceSettings | undefined): [string, string][] 
   const switches = SWITCH_NAMES.filter((name) => settings[name]);
   return [
     ...(switches.length === 0 ? [] : [["switches", switches.join(", ")] as [string, string]]),
+    ...(settings.wakeUrl === undefined ? [] : [["wakes by", settings.wakeUrl] as [string, string]]),
     ...(settings.sessionExpiry === "sleep" ? [] : [["sessions end", settings.sessionExpiry] as [string, string]]),
   ];
 }
