@@ -241,5 +241,5 @@ test("wrangler itself builds the Worker from a deployment's configuration", asyn
   const { stdout } = await promisify(execFile)(process.execPath, args, {
     env: { ...process.env, CI: "1", WRANGLER_SEND_METRICS: "false" },
   });
-  for (const binding of ["TUNNEL", "PAIRING", "DB", "OAUTH_KV", "LONGLINE_JURISDICTION"]) expect(stdout).toContain(binding);
+  for (const binding of ["TUNNEL", "PAIRING", "DB", "OAUTH_KV", "LONGLINE_JURISDICTION", "ASSETS"]) expect(stdout).toContain(binding);
 }, 60_000);

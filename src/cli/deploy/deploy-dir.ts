@@ -9,6 +9,7 @@ import { parse } from "smol-toml";
 import { z } from "zod";
 import { NAMES } from "../../limits.ts";
 import { BUILT_WORKER } from "../../serve/bundle.ts";
+import { packageRoot } from "../../serve/package-root.ts";
 import { readPrivateFile, writePrivateFile } from "../../serve/secret-file.ts";
 
 const OWNER_TOKEN = "owner-token";
@@ -88,11 +89,21 @@ type Table = Record<string, unknown>;
 export function deployConfig(toml: string, root: string, deployment: Deployment): Table {
   const { name, databaseId, namespaceId, place } = deployment;
   const { url, domain, jurisdiction } = place;
-  const config = parse(toml) as Table & { main: string; vars: Table; d1_databases: Table[]; kv_namespaces: Table[] };
+  const { build, ...config } = parse(toml) as Table & {
+    main: string;
+    vars: Table;
+    assets: Table;
+    build?: Table;
+    d1_databases: Table[];
+    kv_namespaces: Table[];
+  };
   const isSource = !import.meta.dirname.endsWith("dist");
   return {
     ...config,
     name,
+    assets: { ...config.assets, directory: join(root, String(config.assets["directory"])) },
+    // A package comes with its assets built.
+    ...(isSource ? { build: { ...build, cwd: packageRoot() } } : {}),
     main: join(root, isSource ? config.main : BUILT_WORKER),
     vars: {
       LONGLINE_RUNTIME: config.vars["LONGLINE_RUNTIME"],
