@@ -609,6 +609,9 @@ export const CLI = {
   agentStopMs: 5 * SECOND_MS,
   /** ms of life a kept token must still have to be shown again. */
   renewTokenMs: 1 * DAY_MS,
+  /** ms between two looks of a terminal's state line, and between two lines about the progress of one call in a log. */
+  repaintMs: 1 * SECOND_MS,
+  progressMs: 1 * SECOND_MS,
   /** Characters per line when stdout is not a terminal. */
   columns: 100,
   /** ms between two looks for new audit rows, and rows of one look. */

@@ -15,6 +15,8 @@ export interface ActiveCallListener {
   hasOutput(): void;
   /** It has its outcome, or was cancelled. `outcome` is a word for the log. */
   ended(call: ActiveCall, outcome: string): void;
+  /** The upstream told how far it is. */
+  progress(call: ActiveCall, params: Uint8Array): void;
   warning(message: string): void;
 }
 
@@ -70,6 +72,7 @@ export class ActiveCall implements CallSink {
 
   event(method: "notifications/progress" | "notifications/message", params: Uint8Array): void {
     if (this.#isOver) return;
+    if (method === "notifications/progress") this.#listener.progress(this, params);
     if (this.output.event(method, params)) this.#listener.hasOutput();
     else this.#listener.warning(`call ${this.id}: a notification of ${params.length} bytes is too large to be passed on`);
   }

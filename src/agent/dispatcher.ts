@@ -11,6 +11,7 @@ import { Inbox } from "./inbox.ts";
 import type { Journal } from "./journal.ts";
 import { failureMessage } from "./outcome-frames.ts";
 import type { FramePort } from "./port.ts";
+import { readProgress } from "./progress.ts";
 import type { AgentEvent } from "./types.ts";
 import { checkParams, ParamsError, type CheckedParams } from "./upstreams/params.ts";
 import type { CallSink, UpstreamCall, UpstreamOutcome } from "./upstreams/upstream.ts";
@@ -207,7 +208,14 @@ export class Dispatcher {
     const call = this.#add(frame);
     setTimeout(() => this.#acknowledge(call), CALL.ackDelayMs).unref();
     const { target } = frame;
-    this.#options.log({ type: "call", callId: frame.callId, method: frame.method, target, grant: frame.caller.grant });
+    this.#options.log({
+      type: "call",
+      callId: frame.callId,
+      method: frame.method,
+      target,
+      grant: frame.caller.grant,
+      label: frame.caller.label,
+    });
     void this.#run(call, params);
   }
 
@@ -249,6 +257,10 @@ export class Dispatcher {
         this.pump();
       },
       ended: (ended, outcome) => this.#ended(ended, outcome),
+      progress: ({ id }, params) => {
+        const step = readProgress(params);
+        if (step !== undefined) this.#options.log({ type: "progress", callId: id, ...step });
+      },
       warning: (message) => this.#options.log({ type: "warning", message }),
     });
     if (this.#port) call.output.attach(0, 0, frame.credit);

@@ -172,7 +172,8 @@ export type AgentEvent =
   | { type: "offline"; reason: string; retryInMs: number | null }
   | { type: "upstream"; alias: string; state: UpstreamState["state"]; problem: string | null }
   | { type: "catalogue"; digest: string; tools: number }
-  | { type: "call"; callId: string; method: string; target: string | undefined; grant: string }
+  | { type: "call"; callId: string; method: string; target: string | undefined; grant: string; label: string }
+  | { type: "progress"; callId: string; progress: number; total: number | undefined; message: string | undefined }
   | { type: "call_end"; callId: string; outcome: string }
   | { type: "stopped"; isStopped: boolean }
   | { type: "warning"; message: string };

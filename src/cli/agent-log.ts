@@ -17,6 +17,8 @@ export function describeEvent(event: AgentEvent): string {
       return `offers ${event.tools} ${event.tools === 1 ? "tool" : "tools"}`;
     case "call":
       return `call ${event.callId} ${cleanText(event.method)}${event.target === undefined ? "" : ` ${cleanText(event.target)}`}`;
+    case "progress":
+      return `call ${event.callId} is at ${event.progress}${event.total === undefined ? "" : `/${event.total}`}`;
     case "call_end":
       return `call ${event.callId} ended: ${cleanText(event.outcome)}`;
     case "stopped":

@@ -8,6 +8,10 @@ export interface Terminal {
   columns: number | undefined;
   /** Whether stdout takes colours: a terminal, and `NO_COLOR` is not set (no-color.org). */
   hasColor: boolean;
+  /** Columns of the terminal behind stderr; undefined when it is a file or a pipe, or cannot rewrite a line. */
+  errColumns?: number | undefined;
+  /** Writes on stderr without a line break. */
+  paint?: (text: string) => void;
   out(text: string): void;
   err(text: string): void;
 }
@@ -21,6 +25,8 @@ export function processTerminal(): Terminal {
     cwd: process.cwd(),
     columns: stdout.isTTY ? stdout.columns : undefined,
     hasColor: stdout.isTTY && !noColor && env["TERM"] !== "dumb",
+    errColumns: process.stderr.isTTY && env["TERM"] !== "dumb" ? process.stderr.columns : undefined,
+    paint: (text) => void process.stderr.write(text),
     out: (text) => void process.stdout.write(`${text}\n`),
     err: (text) => void process.stderr.write(`${text}\n`),
   };

@@ -124,7 +124,7 @@ test("any host name becomes a device name", () => {
 });
 
 test("events of an agent are one safe line each", () => {
-  expect(describeEvent({ type: "call", callId: "c_1", method: "tools/call", target: "a\u001b[2J\nb", grant: "g" })).toBe(
+  expect(describeEvent({ type: "call", callId: "c_1", method: "tools/call", target: "a\u001b[2J\nb", grant: "g", label: "Ada" })).toBe(
     "call c_1 tools/call a | b",
   );
   expect(describeEvent({ type: "offline", reason: "closed", retryInMs: 1500 })).toBe("offline: closed; next try in 1.5 s");

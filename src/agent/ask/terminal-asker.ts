@@ -8,6 +8,8 @@ import { isTheWord, questionLines, type Answer, type Asker, type Question } from
 export interface TerminalSurroundings {
   input: Readable;
   write: (line: string) => void;
+  /** A question is open, or the last one is over: what is typed now is seen as it is typed. */
+  asking: (isOpen: boolean) => void;
   /** Somebody typed `stop` or `resume`. */
   command: (word: "stop" | "resume") => void;
 }
@@ -29,7 +31,8 @@ export class TerminalAsker implements Asker {
   }
 
   async ask(question: Question, signal: AbortSignal): Promise<Answer> {
-    const { write } = this.#around;
+    const { write, asking } = this.#around;
+    asking(true);
     for (const line of questionLines(question)) write(line);
     write(`Type ${question.word} and Enter within ${question.seconds} s to allow it; anything else refuses it.`);
     return await new Promise((resolve) => {
@@ -37,6 +40,7 @@ export class TerminalAsker implements Asker {
         this.#answer = null;
         signal.removeEventListener("abort", withdraw);
         write(text);
+        asking(false);
         resolve(answer);
       };
       const withdraw = () => end({ kind: "refused", why: "withdrawn" }, "The question is over; the call is not run.");

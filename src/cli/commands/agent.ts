@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { Option, type Command, type CommandOptions } from "commander";
 import type { AgentEvent, DoneCode, Isolation, UpstreamConfig } from "../../agent/types.ts";
 import { ApiError } from "../../errors.ts";
-import { describeEvent } from "../agent-log.ts";
+import { AgentScreen } from "../agent-screen.ts";
 import { listenToTerminal } from "../agent-terminal.ts";
 import { caFileOption, useCaFile } from "../ca-file.ts";
 import { findRelay, relayOption } from "../connection.ts";
@@ -98,7 +98,8 @@ async function agent(terminal: Terminal, command: string[], options: AgentComman
   const { deviceKey, deviceId } = key;
   const { runAgent } = await import("../../agent/run-agent.ts");
   const stateDir = stateDirOf(terminal, options, deviceId);
-  const asker = listenToTerminal(terminal, stateDir);
+  const screen = new AgentScreen(terminal);
+  const asker = listenToTerminal(screen, stateDir);
   const handle = await runAgent({
     relay,
     deviceKey,
@@ -108,7 +109,7 @@ async function agent(terminal: Terminal, command: string[], options: AgentComman
     ...(config === undefined ? {} : { policy: config.policy }),
     takeover: options.takeover === true,
     version: packageVersion(),
-    log: reporter(terminal, options.json === true),
+    log: reporter(terminal, screen, options.json === true),
   });
   const follower =
     config && configPath !== undefined ? followAgentConfig(terminal, configPath, { first: config, beside, handle }) : undefined;
@@ -119,6 +120,7 @@ async function agent(terminal: Terminal, command: string[], options: AgentComman
   const { code, message } = await handle.done;
   follower?.close();
   asker?.close();
+  screen.close();
   const failure = failureOf(code);
   if (failure === undefined) return;
   const hint = failure === "not_authorised" && key.keptIn !== undefined ? ` To pair this machine again, remove ${key.keptIn} first.` : "";
@@ -131,11 +133,11 @@ function failureOf(code: DoneCode): "not_authorised" | "failed" | undefined {
   return code === "not_authorised" || code === "revoked" ? "not_authorised" : "failed";
 }
 
-/** Lines for a person on stderr; with `--json`, one value on stdout when the device is online for the first time. */
-function reporter(terminal: Terminal, json: boolean): (event: AgentEvent) => void {
+/** What happens, for a person; with `--json`, one value on stdout when the device is online for the first time. */
+function reporter(terminal: Terminal, screen: AgentScreen, json: boolean): (event: AgentEvent) => void {
   let announced = false;
   return (event) => {
-    terminal.err(describeEvent(event));
+    screen.event(event);
     if (event.type !== "online" || announced) return;
     announced = true;
     if (json) printJson(terminal, { state: "online", device: event.device, mcpUrl: event.mcpUrl });
