@@ -237,7 +237,6 @@ describe("the protocol", () => {
     });
     // Mcp-Method makes the rules strict, as at the board.
     expect(await raw(tap, { ...headerOnly, "mcp-method": "tools/call" })).toMatchObject([400, { error: { code: -32602 } }]);
-    await longline(["device", "set", stack.device, "--switch", "headerOnlyModern=off"], { env: stack.relay.env });
   });
 
   test("a batch of an old client is taken apart; the board, which refuses batches, never sees one", async () => {

@@ -350,7 +350,6 @@ describe("clients", () => {
     expect(session.version).toBe("2026-07-28");
     const { answer } = await session.request("tools/call", { name: "dikciz_tap", arguments: {}, _meta: METADATA });
     expect(answer).toMatchObject({ result: { resultType: "complete", isError: false } });
-    await longline(["device", "set", stack.device, "--switch", "initializedModern=off"], { env: stack.relay.env });
   });
 
   test("of the new SDK ask for discovery and find everything", async () => {
