@@ -88,7 +88,12 @@ describe("in a terminal", () => {
     const input = new PassThrough();
     const written: string[] = [];
     const commands: string[] = [];
-    const asker = new TerminalAsker({ input, write: (line) => written.push(line), asking: () => undefined, command: (word) => commands.push(word) });
+    const asker = new TerminalAsker({
+      input,
+      write: (line) => written.push(line),
+      asking: () => undefined,
+      command: (word) => commands.push(word),
+    });
     return { input, written, commands, asker };
   }
 

@@ -12,7 +12,7 @@ export async function checkUpstreams(configs: readonly UpstreamConfig[], version
 
 async function checkUpstream(config: UpstreamConfig, version: string): Promise<Finding> {
   if (config.kind === "builtin") return ok("upstream", `${config.alias}: ${config.tools.length} tools inside the agent`);
-  if (config.kind === "declared") return ok("upstream", `${config.alias}: ${config.tools.length} declared tools`);
+  if (config.kind === "declared") return ok("upstream", `${config.alias}: a declared tool`);
   if (config.kind === "feed") return ok("upstream", `${config.alias}: an event feed, connected when the agent runs`);
   const { McpUpstream } = await import("../../agent/upstreams/mcp-upstream.ts");
   const { Watchdog } = await import("../../agent/upstreams/watchdog.ts");
