@@ -318,7 +318,10 @@ describe("an event feed", () => {
   test("of server-sent events is read alike; one that answers with something else says so", async () => {
     const streams: ServerResponse[] = [];
     const { url } = await site((request, _body, response) => {
-      if (request.url !== "/stream") return void response.writeHead(503).end();
+      if (request.url !== "/stream") {
+        response.writeHead(503).end();
+        return;
+      }
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write(': hello\n\ndata: {"a":\ndata: 1}\n\nid: 7\n\n');
       streams.push(response);

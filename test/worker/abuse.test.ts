@@ -103,7 +103,7 @@ describe("without an address", () => {
 });
 
 /** A request of an address, as Cloudflare names it. */
-function from(relay: Relay, address: string, path: string, init: RequestInit & { headers?: Record<string, string> } = {}) {
+function from(relay: Relay, address: string, path: string, init: Omit<RequestInit, "headers"> & { headers?: Record<string, string> } = {}) {
   return relay.send(path, { redirect: "manual", ...init, headers: { ...init.headers, "CF-Connecting-IP": address } });
 }
 
