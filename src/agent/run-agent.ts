@@ -1,6 +1,8 @@
 /** Puts the agent together: upstreams, catalogue, calls and tunnel. The entry point of `longline agent`. */
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import { AGENT, LISTEN, TEXT, TOOLS, TUNNEL, UPSTREAM } from "../limits.ts";
+import { lockProcess, type ProcessLock } from "../process-lock.ts";
 import type { Payload } from "../tunnel/codec.ts";
 import { CATALOGUE_STREAM, PROTOCOL_VERSION, type Hello, type RelayFrame, type Welcome } from "../tunnel/frames.ts";
 import { CatalogueSender } from "./catalogue-sender.ts";
@@ -18,7 +20,6 @@ import { DEFAULT_POLICY, type LocalPolicy } from "./local-policy.ts";
 import { withoutOwnKey } from "./own-key.ts";
 import { RecentEvents } from "./recent-events.ts";
 import { redactReport, secretsOf } from "./redact-report.ts";
-import { lockState } from "./state-lock.ts";
 import { thisHost } from "./tools/find-program.ts";
 import { TunnelClient } from "./tunnel-client.ts";
 import type { AgentEvent, AgentHandle, AgentOptions, AgentReport, AgentStatus, BuiltinConfig, UpstreamConfig } from "./types.ts";
@@ -30,6 +31,15 @@ import { Watchdog } from "./upstreams/watchdog.ts";
 
 /** Characters of a resource's address that a frame takes. */
 const MAX_URI = 8192;
+
+/** One agent per state directory: two would share a journal, and each would answer for calls of the other. */
+function lockState(stateDir: string): ProcessLock {
+  return lockProcess(
+    join(stateDir, "lock"),
+    ({ pid }) =>
+      `Another agent (process ${pid}) runs with the state directory ${stateDir}. Stop it, or give this one its own with --state.`,
+  );
+}
 
 /** Starts an agent. Rejects when the state directory cannot be used, or another agent uses it; everything later shows in `state` and `done`. */
 export async function runAgent(options: AgentOptions): Promise<AgentHandle> {
@@ -43,7 +53,7 @@ class Agent implements AgentHandle {
   readonly #options: AgentOptions;
   readonly #version: string;
   readonly #installation: string;
-  readonly #unlock: () => void;
+  readonly #lock: ProcessLock;
   readonly #instance = `p_${randomBytes(16).toString("base64url")}`;
   readonly #watchdog = new Watchdog();
   readonly #journal: Journal;
@@ -70,7 +80,7 @@ class Agent implements AgentHandle {
     this.#configs = options.upstreams;
     this.#version = options.version ?? "0";
     this.#installation = openInstallation(options.stateDir);
-    this.#unlock = lockState(options.stateDir);
+    this.#lock = lockState(options.stateDir);
     this.#journal = new Journal(options.stateDir);
     this.#router = new Router(options.upstreams, {
       make: (config, listener) => this.#upstream(config, listener),
@@ -174,7 +184,7 @@ class Agent implements AgentHandle {
     this.#guard.close();
     this.#watchdog.close();
     this.#journal.close();
-    this.#unlock();
+    this.#lock.release();
   }
 
   #tell(event: AgentEvent): void {

@@ -40,7 +40,7 @@ export function relayOption(): Option {
 export async function connect(terminal: Terminal, options: OwnerOptions): Promise<OwnerApi> {
   const local = join(terminal.cwd, LOCAL_DATA);
   const given = options.relay ?? present(terminal.env["LONGLINE_RELAY"]);
-  const running = await runningRelay(local).catch(() => undefined);
+  const running = runningRelay(local);
   const relay = given === undefined ? running : parseRelay(given).origin;
   if (relay === undefined) throw noRelay(local);
   // SECURITY: the local token is offered to the local relay only.
@@ -58,7 +58,7 @@ export async function findRelay(terminal: Terminal, option: string | undefined):
   const given = option ?? present(terminal.env["LONGLINE_RELAY"]);
   if (given !== undefined) return parseRelay(given);
   const local = join(terminal.cwd, LOCAL_DATA);
-  const running = await runningRelay(local).catch(() => undefined);
+  const running = runningRelay(local);
   if (running === undefined) throw noRelay(local);
   return new URL(running);
 }

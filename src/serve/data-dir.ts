@@ -8,7 +8,8 @@ import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { ApiError } from "../errors.ts";
 import { NAMES } from "../limits.ts";
-import { LOCK_FILE, lockDataDir, type DataLock } from "./lock.ts";
+import type { ProcessLock } from "../process-lock.ts";
+import { LOCK_FILE, lockDataDir } from "./lock.ts";
 import { isNotFound, isOpenToOthers, readPrivateFile, systemCode, writePrivateFile } from "./secret-file.ts";
 
 const ROOT_KEY = "root-key";
@@ -22,7 +23,7 @@ type Config = z.infer<typeof Config>;
 /** An open, locked data directory. */
 export interface DataDir {
   path: string;
-  lock: DataLock;
+  lock: ProcessLock;
   /** 32 bytes in base64url. */
   rootKey: string;
   /** `llo_` and 32 bytes in base64url. */
@@ -38,13 +39,19 @@ export async function openDataDir(dir: string, log: (line: string) => void): Pro
   await prepareDir(path, log).catch((error: unknown) => {
     throw fileError(path, error);
   });
-  const lock = await lockDataDir(path).catch((error: unknown) => {
-    throw fileError(path, error);
-  });
+  const lock = lockedDir(path);
   try {
     return await readDataDir(path, lock);
   } catch (error) {
-    await lock.release();
+    lock.release();
+    throw fileError(path, error);
+  }
+}
+
+function lockedDir(path: string): ProcessLock {
+  try {
+    return lockDataDir(path);
+  } catch (error) {
     throw fileError(path, error);
   }
 }
@@ -59,7 +66,7 @@ export function ownerTokenPath(dir: string): string {
   return join(dir, OWNER_TOKEN);
 }
 
-async function readDataDir(path: string, lock: DataLock): Promise<DataDir> {
+async function readDataDir(path: string, lock: ProcessLock): Promise<DataDir> {
   const config = await readConfig(join(path, CONFIG));
   return {
     path,

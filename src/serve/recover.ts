@@ -34,6 +34,6 @@ export async function recoverOwner(dataDir: string, log: (line: string) => void)
     await writePrivateFile(ownerTokenPath(data.path), `${ownerToken}\n`);
     return { ownerToken };
   } finally {
-    await data.lock.release();
+    data.lock.release();
   }
 }

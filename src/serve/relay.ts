@@ -49,7 +49,7 @@ export async function startRelay(options: RelayOptions): Promise<RelayHandle> {
   let runtime: Runtime | undefined;
   const end = async (): Promise<void> => {
     await runtime?.stop();
-    await data.lock.release();
+    data.lock.release();
   };
   const stop = async (): Promise<void> => {
     await drained(runtime, options.log);
@@ -60,7 +60,7 @@ export async function startRelay(options: RelayOptions): Promise<RelayHandle> {
     runtime = started.runtime;
     await waitUntilHealthy(started.localUrl);
     await data.rememberPort(started.port);
-    await data.lock.publish(started.localUrl);
+    data.lock.publish(started.localUrl);
     const { url, localUrl } = started;
     return { url, localUrl, ownerToken: data.ownerToken, consoleUrl: `${url}/console`, stop };
   } catch (error) {

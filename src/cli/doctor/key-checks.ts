@@ -1,7 +1,8 @@
 /** What the device key opens, and whether a WebSocket gets through to where an agent dials in. */
+import { join } from "node:path";
 import { WebSocket } from "ws";
 import { z } from "zod";
-import { isStateLocked } from "../../agent/state-lock.ts";
+import { holderOf } from "../../process-lock.ts";
 import { proxyRefusal, routeTo } from "../../agent/network.ts";
 import { openExchange, readBody } from "../../agent/upstreams/http-exchange.ts";
 import { API, DOCTOR } from "../../limits.ts";
@@ -31,7 +32,7 @@ export async function checkKey(relay: URL, deviceKey: string, stateDir: string):
     // A relay of another version may not have the question; dialling in shows as much.
     const said =
       state?.success === true
-        ? keyFindings(state.data, isStateLocked(stateDir))
+        ? keyFindings(state.data, holderOf(join(stateDir, "lock")) !== undefined)
         : [skipped("key", "this relay cannot say more about the key")];
     return [...said, await checkWebSocket(relay, deviceKey)];
   } catch (error) {
