@@ -10,7 +10,7 @@ import { beginNotes } from "./call-notes.ts";
 import { openReply } from "./call-reply.ts";
 import { newCall } from "./call-send.ts";
 import type { Desk } from "./desk.ts";
-import { askForCall, reattach, restarted } from "./link-changes.ts";
+import { askForCall, reattach } from "./link-changes.ts";
 import type { ParkedCall } from "./parked-calls.ts";
 import type { PendingCall } from "./pending-calls.ts";
 import type { Reply } from "./reply.ts";
@@ -34,7 +34,8 @@ export function attachCall(desk: Desk, { grant, callId, seq, offset, asked }: At
   if (owner !== undefined && owner !== grant) return refused(RESTARTED);
   if (known === undefined && desk.parked.get(callId) !== undefined)
     return refused({ kind: "params", message: "This call waits for an answer." });
-  const call = known ?? newCall({ id: callId, grant, seq, offset, notes: beginNotes(desk.now(), asked, asked?.client) }, undefined);
+  const call =
+    known ?? newCall({ id: callId, grant, seq, offset, madeAt: asked?.at, notes: beginNotes(desk.now(), asked, asked?.client) }, undefined);
   if (known === undefined) desk.pending.add(call);
   else moveTo(desk, call, seq, offset);
   const sink = openReply(desk, call);
@@ -61,8 +62,7 @@ function continueCall(desk: Desk, call: PendingCall): void {
   const link = desk.links.current();
   if (link === null) return waitFor(desk, call, "link", desk.now() + CALL.attachWindowMs);
   const isFromElsewhere = call.generation !== link.generation;
-  if (isFromElsewhere && link.held !== undefined && !link.held.has(call.id) && !desk.settled.has(call.id)) return restarted(desk, call);
-  // A call of before this link or this instance may be over: the agent goes on with it, or says that it does not hold it.
+  // A call of before this link or this instance may be over: the agent goes on with it, or its journal says what it was.
   if (isFromElsewhere && link.held?.has(call.id) !== true) askForCall(desk, link, call);
   else reattach(desk, link, call);
 }

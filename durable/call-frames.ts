@@ -12,6 +12,7 @@ import { askOpened } from "./call-asks.ts";
 import { cancelCall, endCall, grantCredit, waitFor } from "./call-end.ts";
 import { noteOutcome } from "./call-notes.ts";
 import type { Desk } from "./desk.ts";
+import { isProof } from "./link-changes.ts";
 import type { Link } from "./links.ts";
 import type { PendingCall } from "./pending-calls.ts";
 
@@ -42,7 +43,7 @@ export function onCallFrame(desk: Desk, link: Link, arrival: Arrival): void {
     case "result":
       return onResult(desk, call, frame, arrival);
     case "error":
-      return onOutcome(desk, call, frame.seq, arrival);
+      return onOutcome(desk, call, frame.seq, believed(desk, call, frame, arrival));
     case "chunk":
       return onChunk(desk, call, frame.offset, arrival);
   }
@@ -98,6 +99,13 @@ function onResult(desk: Desk, call: PendingCall, frame: Result, arrival: Arrival
     waitFor(desk, call, "flow", desk.now() + CALL.stallMs);
     grantCredit(desk, call);
   }
+}
+
+/** A word that a call did not begin, from a machine that cannot know, is taken as no knowledge. */
+function believed(desk: Desk, call: PendingCall, frame: Extract<AgentFrame, { type: "error" }>, arrival: Arrival): Arrival {
+  if (frame.origin !== "agent" || frame.outcome !== "not_started" || isProof(desk, call)) return arrival;
+  const doubted = { ...frame, outcome: "unknown" } as const;
+  return { ...arrival, frame: doubted, message: encode(doubted, arrival.payload) };
 }
 
 /**

@@ -17,7 +17,9 @@ const encoder = new TextEncoder();
 /** A new entry for the table of calls in flight. */
 export function newCall(
   facts: Pick<PendingCall, "id" | "grant"> &
-    Partial<Pick<PendingCall, "session" | "clientId" | "era" | "canStream" | "timeoutMs" | "request" | "seq" | "offset" | "notes">>,
+    Partial<
+      Pick<PendingCall, "session" | "clientId" | "era" | "madeAt" | "canStream" | "timeoutMs" | "request" | "seq" | "offset" | "notes">
+    >,
   sink: Sink | undefined,
 ): PendingCall {
   return {
@@ -26,6 +28,7 @@ export function newCall(
     session: facts.session,
     clientId: facts.clientId,
     era: facts.era,
+    madeAt: facts.madeAt,
     canStream: facts.canStream ?? true,
     timeoutMs: facts.timeoutMs ?? CALL.timeoutMs,
     request: facts.request,

@@ -59,6 +59,7 @@ export class Doorkeeper {
     const generation = (meta.get("generation") ?? 0) + 1;
     meta.set("generation", generation);
     meta.set("agentVersion", hello.agent.version);
+    if (meta.get("installation")?.id !== hello.installation) meta.set("installation", { id: hello.installation, since: desk.now() });
     meta.set("upstreams", hello.upstreams);
     meta.set("lastSeenAt", desk.now());
     const link = desk.links.set(socket, {

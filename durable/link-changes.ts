@@ -1,5 +1,5 @@
 /** What a new, a lost or a frozen link means for the calls in flight. */
-import { CALL } from "../src/limits.ts";
+import { CALL, TUNNEL } from "../src/limits.ts";
 import { CLOSE } from "../src/tunnel/close-codes.ts";
 import type { Hello } from "../src/tunnel/frames.ts";
 import { cancelCall, failCall, giveRoom, waitFor, wasSent } from "./call-end.ts";
@@ -54,7 +54,7 @@ export function linkUp(desk: Desk, link: Link, hello: Hello): void {
     call.waits.delete("link");
     if (held.has(call.id)) reattach(desk, link, call);
     else if (isSameRun && !call.isAcknowledged && call.request !== undefined) sendCall(desk, call);
-    else if (isSameMachine && call.era !== undefined) askForCall(desk, link, call);
+    else if (isSameMachine || call.era === undefined) askForCall(desk, link, call);
     else restarted(desk, call);
   }
   giveRoom(desk);
@@ -73,11 +73,19 @@ function noteLost(desk: Desk, { held }: Hello): void {
 
 /**
  * Asks about a call that the agent did not list. Its journal may know that the call never came, which is worth more
- * than what can be said here. Another machine's journal knows nothing of it, and is not asked.
+ * than what can be said here. Another machine's journal knows nothing of it: that one is not asked, or, when nobody here
+ * knows which machine the call was sent to, not believed (`isProof`).
  */
 export function askForCall(desk: Desk, link: Link, call: PendingCall): void {
   reattach(desk, link, call);
   waitFor(desk, call, "held", desk.now() + CALL.ackMs + link.transitMs);
+}
+
+/** Whether this machine's word that a call never came says anything: the call was made while no other had the device. */
+export function isProof(desk: Desk, call: PendingCall): boolean {
+  if (call.era !== undefined) return true; // Sent from here, and only its own machine is asked.
+  const since = desk.meta.get("installation")?.since;
+  return since !== undefined && call.madeAt !== undefined && since + TUNNEL.clockSkewMs <= call.madeAt;
 }
 
 /** The agent does not hold the call any more: whether it ran is not known. */

@@ -11,6 +11,8 @@ const Facts = z.object({
   /** Generation of the newest tunnel. */
   generation: z.number(),
   agentVersion: z.string(),
+  /** The machine that has the device, and since when no other had it. */
+  installation: z.object({ id: z.string(), since: z.number() }),
   /** Upstreams as the agent last told them. */
   upstreams: z.array(UpstreamState),
   /** Set while the owner has paused the device. */

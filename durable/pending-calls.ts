@@ -71,6 +71,8 @@ export interface PendingCall {
   readonly clientId: string | undefined;
   /** Undefined when the object was reset since and cannot know. */
   readonly era: ClientFacts["era"] | undefined;
+  /** Of a call that another instance sent: epoch ms when it was made, as the edge says. */
+  readonly madeAt: number | undefined;
   readonly canStream: boolean;
   readonly timeoutMs: number;
   /** What to send, until the agent has it: it is sent again should the link break before. */

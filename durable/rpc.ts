@@ -33,8 +33,8 @@ export interface CallRequest {
   delivered?: readonly string[];
 }
 
-/** What the edge knows of a call that it attaches to, for an object that lost it. */
-export type AskedCall = Pick<CallRequest, "method" | "target" | "client">;
+/** What the edge knows of a call that it attaches to, for an object that lost it. `at` is when it was made (epoch ms). */
+export type AskedCall = Pick<CallRequest, "method" | "target" | "client"> & { at: number };
 
 export interface SessionUse {
   id: string;

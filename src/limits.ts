@@ -121,6 +121,8 @@ export const TUNNEL = {
   syncRetryMs: 30 * SECOND_MS,
   /** ms that a caller with an unknown grant waits for the grants that a new link pulls from D1. */
   syncWaitMs: 5 * SECOND_MS,
+  /** ms that the clocks of the edge and of an object may differ. */
+  clockSkewMs: 10 * SECOND_MS,
   /** ms between `drain` and the end of a relay that shuts down in order. */
   drainMs: 5 * SECOND_MS,
   /** Delivered call ids that are told in one frame at most. */

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { AGENT, LISTEN, TEXT, TOOLS, TUNNEL, UPSTREAM } from "../limits.ts";
-import { lockProcess, type ProcessLock } from "../process-lock.ts";
+import { lockProcess, type ProcessLock } from "./process-lock.ts";
 import type { Payload } from "../tunnel/codec.ts";
 import { CATALOGUE_STREAM, PROTOCOL_VERSION, type Hello, type RelayFrame, type Welcome } from "../tunnel/frames.ts";
 import { CatalogueSender } from "./catalogue-sender.ts";

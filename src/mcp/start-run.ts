@@ -14,7 +14,7 @@ export function startRun(context: EdgeContext, request: CallRequest): CallRun {
     return tunnel.call(delivered.length === 0 ? sent : { ...sent, delivered });
   });
   const { method, target, client } = request;
-  run.asked = { method, ...(target === undefined ? {} : { target }), ...(client === undefined ? {} : { client }) };
+  run.asked = { at: context.now(), method, ...(target === undefined ? {} : { target }), ...(client === undefined ? {} : { client }) };
   return run;
 }
 

@@ -8,7 +8,7 @@ import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { ApiError } from "../errors.ts";
 import { NAMES } from "../limits.ts";
-import type { ProcessLock } from "../process-lock.ts";
+import type { ProcessLock } from "../agent/process-lock.ts";
 import { LOCK_FILE, lockDataDir } from "./lock.ts";
 import { isNotFound, isOpenToOthers, readPrivateFile, systemCode, writePrivateFile } from "./secret-file.ts";
 

@@ -1,6 +1,6 @@
 /** One relay per data directory: a lock file that also says where the relay listens. */
 import { join } from "node:path";
-import { holderOf, lockProcess, type ProcessLock } from "../process-lock.ts";
+import { holderOf, lockProcess, type ProcessLock } from "../agent/process-lock.ts";
 
 /** The file in the data directory; there, alive or not, it is a sign that Longline has used the directory. */
 export const LOCK_FILE = "lock";

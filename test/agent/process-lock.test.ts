@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { holderOf, lockProcess } from "../../src/process-lock.ts";
+import { holderOf, lockProcess } from "../../src/agent/process-lock.ts";
 import { stateDir } from "./harness.ts";
 
 const inUse = ({ pid }: { pid: number }) => `in use by process ${pid}`;

@@ -166,6 +166,7 @@ describe("an outcome", () => {
       method: "tools/call",
       target: "lamp",
       client: { era: "modern", protocol: "2026-07-28", capabilities: {} },
+      at: Date.now(),
     });
     await back.next("attach");
     back.answer(request.callId);

@@ -13,6 +13,7 @@ function call(id: string, grant = "g", session?: string): PendingCall {
     session,
     clientId: undefined,
     era: "modern",
+    madeAt: undefined,
     canStream: true,
     timeoutMs: 1,
     request: undefined,

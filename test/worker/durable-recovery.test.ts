@@ -165,14 +165,40 @@ describe("an object that is reset during a call", () => {
     expect(await rest.next()).toBeNull();
   });
 
-  it("says at once when the agent does not hold the call", async () => {
+  /** Calls that the edge attaches to on both sides of the hello of an agent that lists neither, and the journal's word on them. */
+  async function afterReset(at: number, outcome: "not_started" | "unknown", back = {}) {
     const { deviceId, agent, grant } = await onlineDevice();
     await abortAllDurableObjects();
     await agent.closed;
-    const waiting = stubOf(deviceId).attach(grant.id, newCallId(), 0, 0);
-    await FakeAgent.connect(deviceId, { instance: "run-2" });
-    expect(await failure(waiting)).toEqual({ reason: "agent_restarted", outcome: "unknown" });
-    expect(await failure(stubOf(deviceId).attach(grant.id, newCallId(), 0, 0))).toEqual({ reason: "agent_restarted", outcome: "unknown" });
+    const asked = { method: "tools/call", target: "lamp", at };
+    const calls = [newCallId(), newCallId()] as const;
+    const before = stubOf(deviceId).attach(grant.id, calls[0], 0, 0, asked);
+    const { agent: journal } = await FakeAgent.connect(deviceId, { instance: "run-2", ...back });
+    const after = stubOf(deviceId).attach(grant.id, calls[1], 0, 0, asked);
+    for (const callId of calls) {
+      await journal.next("attach");
+      journal.send({ type: "error", callId, seq: 1, origin: "agent", reason: "tunnel_lost", outcome, message: "the journal's word" });
+    }
+    return Promise.all([before, after].map(async (reply) => (await accepted(reply)).frame));
+  }
+  /** A while after the device was there for the first time. */
+  const LATER = Date.now() + 600_000;
+
+  it("asks the journal of an agent that does not list the call, and passes on what it knows", async () => {
+    for (const outcome of ["not_started", "unknown"] as const) {
+      expect(await afterReset(LATER, outcome)).toEqual([
+        expect.objectContaining({ reason: "tunnel_lost", outcome }),
+        expect.objectContaining({ reason: "tunnel_lost", outcome }),
+      ]);
+    }
+  });
+
+  it.each([
+    ["that came with the call or after it", {}],
+    ["that took the place of another", { installation: "machine-2" }],
+  ])("does not believe the journal of a machine %s, that a call never came", async (_what, back) => {
+    const frames = await afterReset(Date.now(), "not_started", back);
+    expect(frames.map(({ outcome }) => outcome)).toEqual(["unknown", "unknown"]);
   });
 });
 
@@ -240,23 +266,22 @@ describe("with time", () => {
     expect((await back.next("cancel")).frame).toMatchObject({ callId: request.callId });
   });
 
-  it("a request that the agent never had whole is said to be not started, one that it had once is not", async () => {
-    for (const [credit, outcome] of [
-      [100_000, "not_started"],
-      [400_000, "unknown"],
-    ] as const) {
-      const { stub, agent, grant } = await onlineDevice();
-      const request = requestOf(grant.id, { payload: `{"arguments":{"text":"${"x".repeat(300_000)}"}}` });
-      const reply = stub.call(request);
-      await agent.next("call");
-      agent.send({ type: "credit", stream: request.callId, bytes: credit });
-      await agent.next("chunk");
-      await agent.settled();
-      agent.socket.close(1000, "cut");
-      await vi.waitFor(async () => expect((await stub.status()).online).toBe(false));
-      await pass(stub, CALL.attachWindowMs);
-      expect(await failure(reply)).toEqual({ reason: "tunnel_lost", outcome });
-    }
+  // One object for each clock: the timers of all objects would run inside the one that time passes for.
+  it.each([
+    ["that the agent never had whole is said to be not started", 100_000, "not_started"],
+    ["that it had once is not", 400_000, "unknown"],
+  ] as const)("a request %s", async (_what, credit, outcome) => {
+    const { stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id, { payload: `{"arguments":{"text":"${"x".repeat(300_000)}"}}` });
+    const reply = stub.call(request);
+    await agent.next("call");
+    agent.send({ type: "credit", stream: request.callId, bytes: credit });
+    await agent.next("chunk");
+    await agent.settled();
+    agent.socket.close(1000, "cut");
+    await vi.waitFor(async () => expect((await stub.status()).online).toBe(false));
+    await pass(stub, CALL.attachWindowMs);
+    expect(await failure(reply)).toEqual({ reason: "tunnel_lost", outcome });
   });
 
   it("a modern call that nobody reads is cancelled after the window", async () => {

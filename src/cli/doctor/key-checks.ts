@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { WebSocket } from "ws";
 import { z } from "zod";
-import { holderOf } from "../../process-lock.ts";
+import { holderOf } from "../../agent/process-lock.ts";
 import { proxyRefusal, routeTo } from "../../agent/network.ts";
 import { openExchange, readBody } from "../../agent/upstreams/http-exchange.ts";
 import { API, DOCTOR } from "../../limits.ts";

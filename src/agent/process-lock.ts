@@ -4,7 +4,7 @@
  */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { z } from "zod";
-import { ApiError } from "./errors.ts";
+import { ApiError } from "../errors.ts";
 
 const Holder = z.object({ pid: z.int().positive(), started: z.string().optional(), url: z.string().optional() });
 /** What a lock file says of the process that has it. `url` is where it listens, once it told. */
