@@ -12,7 +12,7 @@ import { onCallFrame } from "./call-frames.ts";
 import { CatalogueIntake } from "./catalogue-intake.ts";
 import type { Desk } from "./desk.ts";
 import { Doorkeeper } from "./hello.ts";
-import { dropLink } from "./link-changes.ts";
+import { agentLeft, dropLink } from "./link-changes.ts";
 import type { Link } from "./links.ts";
 import { closeQuietly, readAgentAttachment } from "./sockets.ts";
 import { uploadCredit } from "./uploads.ts";
@@ -78,6 +78,7 @@ export class AgentMessages {
         link.answered(frame.probeId);
         return this.#keepUpstreams(frame.upstreams);
       case "bye":
+        agentLeft(this.#desk, link);
         return this.#drop(link, CLOSE.normal, "bye");
       case "changed":
         if (frame.what !== "resource") return this.#desk.listChanges.said(frame.what);

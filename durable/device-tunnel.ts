@@ -25,7 +25,7 @@ import { takeChange } from "./device-changes.ts";
 import { readStatus, UNBORN_STATUS, UNBORN_VIEW, viewDevice } from "./device-view.ts";
 import { acceptDialIn, type DeviceFacts, readDialIn } from "./dial-in.ts";
 import { takeGrant } from "./grant-changes.ts";
-import { drain } from "./drain.ts";
+import { drain, endDrained } from "./drain.ts";
 import { planHello } from "./hello.ts";
 import type { LegacySession } from "./legacy-sessions.ts";
 import { endAll, linkLost } from "./link-changes.ts";
@@ -221,6 +221,11 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
   async drain(stops: boolean): Promise<number> {
     const desk = this.#born();
     return desk === null ? 0 : drain(desk, stops);
+  }
+
+  async endCalls(): Promise<number> {
+    const desk = this.#born();
+    return desk === null ? 0 : endDrained(desk);
   }
 
   async destroy(): Promise<void> {

@@ -1,7 +1,10 @@
 /** The relay's process is about to end in order: agents are told, what is in flight may end, and nothing new begins. */
 import { TUNNEL } from "../src/limits.ts";
 import type { Desk } from "./desk.ts";
+import { cancelCall, failCall, wasSent } from "./call-end.ts";
 import type { Refusal } from "./rpc.ts";
+
+const STOPPED = { reason: "tunnel_lost", message: "The relay was stopped during the call." } as const;
 
 /**
  * Tells the agent, once, and gives the number of calls that are in flight. What was told is void when the relay is still there
@@ -13,6 +16,20 @@ export function drain(desk: Desk, stops: boolean): number {
   if (now >= desk.drainsUntil) desk.links.current()?.send({ type: "drain", reason: "the relay restarts" });
   desk.drainsUntil = now + 2 * TUNNEL.drainMs;
   return desk.pending.size;
+}
+
+/**
+ * Ends what is still in flight, because the process ends now and the connections of its callers with it. A modern call
+ * is cancelled, as nobody can come back for it; a legacy one runs on. Gives the number of calls that were ended.
+ */
+export function endDrained(desk: Desk): number {
+  const calls = desk.pending.all().filter((call) => !call.isComplete);
+  for (const call of calls) {
+    const failure = wasSent(call) ? ({ ...STOPPED, outcome: "unknown" } as const) : ({ ...STOPPED, outcome: "not_started" } as const);
+    if (call.era === "modern") cancelCall(desk, call, "caller_left", failure);
+    else failCall(desk, call, failure);
+  }
+  return calls.length;
 }
 
 /** Why a call is not begun while the relay drains; null at all other times. */

@@ -129,6 +129,15 @@ export function linkFrozen(desk: Desk, call: PendingCall): void {
   if (link !== null && link.generation === call.generation) dropLink(desk, link, CLOSE.unresponsive, "a call was not acknowledged");
 }
 
+/** The agent stops in order, and has said all it can: nobody comes back for what it left open. */
+export function agentLeft(desk: Desk, link: Link): void {
+  for (const call of desk.pending.all()) {
+    if (call.generation !== link.generation || call.isComplete) continue;
+    const message = "The agent on the device was stopped during the call.";
+    failCall(desk, call, { reason: "agent_restarted", outcome: call.wasWhole ? "unknown" : "not_started", message });
+  }
+}
+
 /** Nobody waits for the call any more, and the agent is not there to hear it: it is told when it comes back with it. */
 export function abandonCall(desk: Desk, call: PendingCall): void {
   // Without the whole request nothing can have started.

@@ -185,6 +185,8 @@ export interface DeviceTunnelRpc {
   closeTunnel(reason: "revoked" | "removed"): Promise<void>;
   /** The relay is about to be replaced, or `stops`: the agent is told, new calls are refused, and listeners end if it stops. Gives the calls in flight. */
   drain(stops: boolean): Promise<number>;
+  /** The time of a drain is over: callers of what is still in flight are told that the relay ends. Gives their number. */
+  endCalls(): Promise<number>;
   /** Deletes everything the object holds. */
   destroy(): Promise<void>;
 }

@@ -235,6 +235,8 @@ export const UPSTREAM = {
   probeMs: 5 * SECOND_MS,
   /** ms an upstream has to finish its handshake or lists. */
   startMs: 60 * SECOND_MS,
+  /** ms after which a start that goes on is told of, and again. */
+  startNoticeMs: 5 * SECOND_MS,
   /** ms a per-grant instance stays without a call. */
   idleMs: 5 * MINUTE_MS,
   /** Per-grant instances of one upstream. */
@@ -595,6 +597,8 @@ export const SERVE = {
   logLineLength: 16_384,
   /** ms between two looks at something outside the process. */
   pollMs: 100,
+  /** ms that the last words to callers have to leave a runtime that ends. */
+  lastWordsMs: 250,
   /** ms between two looks whether the npm script that started a command is still there. */
   parentMs: 500,
   /** ms from a stop signal to the end of the process, whatever still hangs. */

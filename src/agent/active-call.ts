@@ -6,7 +6,7 @@ import { CALL } from "../limits.ts";
 import type { Answer, Call, CancelReason } from "../tunnel/frames.ts";
 import { CallOutput } from "./call-output.ts";
 import { Deadline } from "./deadline.ts";
-import { failure } from "./failure.ts";
+import { failure, leaving } from "./failure.ts";
 import { failureMessage, outcomeMessage } from "./outcome-frames.ts";
 import type { AskAnswer, CallSink, InputMethod, UpstreamOutcome } from "./upstreams/upstream.ts";
 
@@ -120,6 +120,13 @@ export class ActiveCall implements CallSink {
       failureMessage(this.id, failure("refused_by_device", this.#hasBegun ? "unknown" : "not_started", message, { rule })),
     );
     this.#over("refused_by_device", "device_stopped");
+  }
+
+  /** The agent ends before the call does: its caller is told now, as far as it is known. */
+  abandon(): void {
+    if (this.#isOver) return;
+    this.output.outcome(failureMessage(this.id, leaving(this.#hasBegun)));
+    this.#over("agent_restarted", "agent_stopped");
   }
 
   #timedOut(): void {

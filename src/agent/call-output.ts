@@ -47,6 +47,11 @@ export class CallOutput {
     return this.#outcome !== null;
   }
 
+  /** Attached, and something was not sent yet. */
+  get hasMore(): boolean {
+    return this.#isAttached && (this.#chunkAt !== null || this.#items.some(({ frame }) => frame.seq > this.#sentSeq));
+  }
+
   /** Bytes kept in memory. */
   get heldBytes(): number {
     return this.#eventBytes + (this.#outcome?.payload?.length ?? 0);

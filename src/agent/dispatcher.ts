@@ -6,7 +6,7 @@ import { CALL, EDGE, JOURNAL } from "../limits.ts";
 import { payloadText, type Payload } from "../tunnel/codec.ts";
 import type { Call, CancelReason, RelayFrame } from "../tunnel/frames.ts";
 import { ActiveCall } from "./active-call.ts";
-import { failure, type AgentFailure } from "./failure.ts";
+import { failure, leaving, type AgentFailure } from "./failure.ts";
 import { Inbox } from "./inbox.ts";
 import type { Journal } from "./journal.ts";
 import { failureMessage } from "./outcome-frames.ts";
@@ -45,6 +45,8 @@ export class Dispatcher {
   #port: FramePort | null = null;
   #maxResultBytes: number = CALL.maxResultBytes;
   #isPumping = false;
+  /** Set once the agent takes no further call; called when there is nothing more to say. */
+  #onQuiet: (() => void) | null = null;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -52,6 +54,10 @@ export class Dispatcher {
 
   get running(): number {
     return this.#running.size;
+  }
+
+  get #isQuiet(): boolean {
+    return this.#running.size === 0 && ![...this.#calls.values()].some(({ output }) => output.hasMore);
   }
 
   /** For `hello`: ids of calls that run or whose outcome is kept. */
@@ -73,6 +79,7 @@ export class Dispatcher {
   /** The link is lost. Calls run on, for as long as somebody may still attach. */
   offline(): void {
     this.#port = null;
+    this.#onQuiet?.();
     this.#inbox.clear();
     for (const call of this.#calls.values()) {
       call.output.detach();
@@ -126,6 +133,20 @@ export class Dispatcher {
     } finally {
       this.#isPumping = false;
     }
+    if (this.#isQuiet) this.#onQuiet?.();
+  }
+
+  /** Takes no further call and gives those that run `ms` to end; the callers of the others are told that the agent stops. */
+  async leave(ms: number): Promise<void> {
+    if (this.#onQuiet) return;
+    const { promise: quiet, resolve } = Promise.withResolvers<void>();
+    this.#onQuiet = resolve;
+    for (const frame of this.#inbox.clear()) this.#refuse(frame, leaving(false));
+    if (this.#isQuiet || !this.#port) resolve();
+    const timer = setTimeout(resolve, ms);
+    await quiet;
+    clearTimeout(timer);
+    for (const call of this.#running) call.abandon();
   }
 
   /** Cancels everything that runs. */
@@ -149,6 +170,10 @@ export class Dispatcher {
 
   #call(frame: Call, payload: Payload | undefined): void {
     if (this.#repeated(frame)) return;
+    if (this.#onQuiet) {
+      this.#refuse(frame, leaving(false));
+      return;
+    }
     if (frame.bytes === undefined) {
       this.#start(frame, textOf(payload));
       return;

@@ -65,9 +65,11 @@ export class Inbox {
     return true;
   }
 
-  /** The link is gone: what was half here comes again. */
-  clear(): void {
+  /** Forgets all requests, and gives their headers. */
+  clear(): Call[] {
+    const frames = [...this.#arriving.values()].map(({ frame }) => frame);
     this.#arriving.clear();
     this.#announced = 0;
+    return frames;
   }
 }

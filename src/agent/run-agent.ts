@@ -159,6 +159,8 @@ class Agent implements AgentHandle {
   }
 
   async stop(reason: string): Promise<void> {
+    // Callers hear what became of their calls before the link ends.
+    await this.#dispatcher.leave(AGENT.stopMs);
     await this.#tunnel.stop(reason);
     await this.#close();
   }

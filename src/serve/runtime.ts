@@ -95,6 +95,12 @@ export async function startRuntime(options: RuntimeOptions, worker: WorkerOption
   return { drain: async () => await drainObjects(mf), stop };
 }
 
+/** The methods of an object that a drain uses. */
+interface Drained {
+  drain(stops: boolean): Promise<number>;
+  endCalls(): Promise<number>;
+}
+
 /**
  * Tells every device's object that the relay stops, and asks those with calls in flight until there are none, at most for
  * TUNNEL.drainMs. The pause after each look is also the time in which listeners get their last message.
@@ -107,12 +113,15 @@ async function drainObjects(mf: Miniflare): Promise<void> {
     .all<{ id: string }>();
   const namespace = await mf.getDurableObjectNamespace(BINDINGS.objects, WORKER);
   // SAFETY: the class of this binding; miniflare's own type knows no methods of it.
-  let busy = results.map(({ id }) => namespace.get(namespace.idFromName(id)) as unknown as { drain(stops: boolean): Promise<number> });
+  let busy = results.map(({ id }) => namespace.get(namespace.idFromName(id)) as unknown as Drained);
   while (busy.length > 0 && Date.now() < until) {
     const inFlight = await Promise.all(busy.map(async (object) => await object.drain(true)));
     busy = busy.filter((_object, index) => (inFlight[index] ?? 0) > 0);
     await sleep(SERVE.pollMs);
   }
+  const ended = await Promise.all(busy.map(async (object) => await object.endCalls()));
+  // What their callers are told has to leave the Worker before the Worker ends.
+  if (ended.some((count) => count > 0)) await sleep(SERVE.lastWordsMs);
 }
 
 /** Runs `use` with each database of the data directory, in a runtime that serves nobody. */

@@ -68,6 +68,14 @@ test("one that is slow to start gets its first call when it is there, and once",
   expect(await callText(agent)).toBe("1");
 });
 
+test("one that hangs at its start says so with its last words, to whoever looks and to who started the agent", async () => {
+  const code = `console.error("waiting for the printer, password hunter2-secret"); setInterval(() => {}, 1000);`;
+  const { handle, events } = await connected([script(code, { ...shared, env: { PRINTER: "hunter2-secret" } })]);
+  const problem = expect.stringMatching(/^It has been starting for \d+ s and says: waiting for the printer, password \[secret\]$/);
+  expect(handle.state().upstreams[0]).toMatchObject({ state: "starting", problem });
+  expect(events).toContainEqual({ type: "upstream", alias: "script", state: "starting", problem });
+});
+
 test("one that ends at every start is started with growing pauses, and its calls are told its last words", async () => {
   const starts = join(stateDir(), "starts");
   writeFileSync(starts, "");

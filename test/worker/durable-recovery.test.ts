@@ -125,6 +125,42 @@ describe("a tunnel that breaks", () => {
   });
 });
 
+describe("an agent that stops in order", () => {
+  it("leaves no caller waiting: what it had may have run, what it did not have whole has not", async () => {
+    const { stub, agent, grant } = await onlineDevice();
+    const [ran, quick] = [requestOf(grant.id), requestOf(grant.id)];
+    const half = requestOf(grant.id, { payload: `{"arguments":{"text":"${"x".repeat(300_000)}"}}` });
+    const replies = { ran: stub.call(ran), half: stub.call(half), quick: stub.call(quick) };
+    for (const _call of Object.keys(replies)) await agent.next("call");
+    agent.answer(quick.callId, `{"n":1}`);
+    agent.send({ type: "ack", callId: ran.callId });
+    agent.send({ type: "bye", reason: "signal" });
+    const message = "The agent on the device was stopped during the call.";
+    expect(await failure(replies.ran)).toEqual({ reason: "agent_restarted", outcome: "unknown", message });
+    expect(await failure(replies.half)).toEqual({ reason: "agent_restarted", outcome: "not_started", message });
+    expect((await accepted(replies.quick)).payload).toBe(`{"n":1}`);
+    expect(await stub.status()).toMatchObject({ online: false, inFlight: 0 });
+  });
+});
+
+describe("a relay that stops in order", () => {
+  it("tells the callers that still wait at its end, and the agent to stop what only they could have fetched", async () => {
+    const { stub, agent, grant } = await onlineDevice();
+    const modern = requestOf(grant.id);
+    const legacy = requestOf(grant.id, { client: { era: "legacy", protocol: "2025-11-25", capabilities: {} } });
+    const replies = [stub.call(modern), stub.call(legacy)];
+    for (const _call of replies) await agent.next("call");
+    expect(await stub.drain(true)).toBe(2);
+    await agent.next("drain");
+    expect(await stub.endCalls()).toBe(2);
+    const stopped = { reason: "tunnel_lost", outcome: "unknown", message: "The relay was stopped during the call." };
+    for (const reply of replies) expect(await failure(reply)).toEqual(stopped);
+    expect((await agent.next("cancel")).frame).toMatchObject({ callId: modern.callId });
+    await agent.settled();
+    expect(agent.seen("cancel")).toEqual([]);
+  });
+});
+
 describe("an object that is reset during a call", () => {
   it("is asked again on a fresh stub: one run, one answer", async () => {
     const { deviceId, stub, agent, grant } = await onlineDevice();

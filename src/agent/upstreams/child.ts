@@ -46,6 +46,11 @@ export class Child {
     return this.#isGone;
   }
 
+  /** The end of what it wrote to stderr, cleaned and without the secrets it was given; "" for nothing. */
+  get lastWords(): string {
+    return cleanTail(redact(this.#stderr, Object.values(this.#config.env ?? {})));
+  }
+
   /** False when too much waits for a child that does not read. */
   write(text: string): boolean {
     if (this.#isGone || this.#process.stdin.writableLength > UPSTREAM.maxQueuedBytes) return false;
@@ -98,8 +103,7 @@ export class Child {
   }
 
   #problem(code: string): string {
-    const secrets = Object.values(this.#config.env ?? {});
-    const tail = cleanTail(redact(this.#stderr, secrets));
+    const tail = this.lastWords;
     return tail === "" ? `The tool server ended with ${code}.` : `The tool server ended with ${code}: ${tail}`;
   }
 

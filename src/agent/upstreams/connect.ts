@@ -74,7 +74,8 @@ async function attempt(options: ConnectOptions, mode: "auto" | "legacy"): Promis
 function connectProblem(lane: Lane, error: unknown): string {
   if (lane instanceof StdioLane && lane.problem !== null) return lane.problem;
   if (lane instanceof HttpLane) return `The tool server could not be reached or spoken to (${httpProblem(error)}).`;
-  return "The tool server did not finish its handshake.";
+  const words = lane instanceof StdioLane ? lane.lastWords : "";
+  return `The tool server did not finish its handshake.${words === "" ? "" : ` It says: ${words}`}`;
 }
 
 function httpProblem(error: unknown): string {

@@ -16,7 +16,7 @@ import { HttpLane } from "./http-transport.ts";
 import { inputCapabilities } from "./in-flight.ts";
 import { Instance } from "./instance.ts";
 import { parseValue, scanMembers, lastMember, valueOf } from "../../tunnel/json-scan.ts";
-import type { Notification } from "./lane.ts";
+import type { Lane, Notification } from "./lane.ts";
 import { ListKeeper } from "./list-keeper.ts";
 import { instanceKey, Pool } from "./pool.ts";
 import { StdioLane } from "./stdio-transport.ts";
@@ -48,6 +48,9 @@ export class McpUpstream implements Upstream {
   #first: Instance | null = null;
   /** Settles when the present start has ended, either way. */
   #starting: Promise<void> = Promise.resolve();
+  /** Epoch ms of the present start, and the connection it tries. */
+  #startedAt = 0;
+  #trying: Lane | null = null;
   #restart: NodeJS.Timeout | null = null;
   /** Whether a modern upstream shakes hands as well: unknown until the first legacy caller, and asked again after a while. */
   #legacy: { speaks: boolean; until: number } | null = null;
@@ -77,8 +80,16 @@ export class McpUpstream implements Upstream {
       era: era === "modern" && this.#legacy?.speaks === true ? "dual" : era,
       lastRoundTripMs: this.#roundTrip?.ms ?? null,
       lastRoundTripAt: this.#roundTrip?.at ?? null,
-      problem: this.#problem?.message.slice(0, 2000) ?? null,
+      problem: this.#problem?.message.slice(0, 2000) ?? this.#delay(),
     };
+  }
+
+  /** What can be said of a start that goes on for long: a person may wait for a download, or for a mistake. */
+  #delay(): string | null {
+    const ms = Date.now() - this.#startedAt;
+    if (this.#state !== "starting" || ms < UPSTREAM.startNoticeMs / 2) return null;
+    const words = this.#trying instanceof StdioLane ? this.#trying.lastWords : "";
+    return `It has been starting for ${Math.round(ms / 1000)} s${words === "" ? "." : ` and says: ${words}`}`;
   }
 
   async run(call: UpstreamCall, sink: CallSink, signal: AbortSignal): Promise<UpstreamOutcome> {
@@ -196,7 +207,9 @@ export class McpUpstream implements Upstream {
   }
 
   async #startFirst(): Promise<void> {
+    this.#startedAt = Date.now();
     this.#setState("starting", null);
+    const notice = setInterval(() => this.#options.listener.state(), UPSTREAM.startNoticeMs);
     try {
       const instance = await this.#open("auto", {}, "many_grants");
       if (this.#stopping.signal.aborted) {
@@ -209,12 +222,19 @@ export class McpUpstream implements Upstream {
       void this.#lists.read(instance);
     } catch (error) {
       this.#crashed(failureOf(error, failure("upstream_failed", "not_started", "The tool server could not be started.")));
+    } finally {
+      clearInterval(notice);
+      this.#trying = null;
     }
   }
 
   async #open(want: "auto" | "legacy", capabilities: Record<string, unknown>, sharing: "one_grant" | "many_grants"): Promise<Instance> {
     const { config, watchdog, version } = this.#options;
-    const makeLane = () => (config.kind === "stdio" ? new StdioLane(config, watchdog) : new HttpLane(config));
+    const makeLane = () => {
+      const lane = config.kind === "stdio" ? new StdioLane(config, watchdog) : new HttpLane(config);
+      if (want === "auto") this.#trying = lane;
+      return lane;
+    };
     const connection = await connect({ makeLane, want, capabilities, version, signal: this.#stopping.signal });
     return new Instance({
       connection,

@@ -77,6 +77,11 @@ export class StdioLane implements Lane {
     return this.#problem;
   }
 
+  /** The end of the child's stderr, fit to be shown; "" for nothing. */
+  get lastWords(): string {
+    return this.#child?.lastWords ?? "";
+  }
+
   start(): void {
     if (this.#child) return;
     try {
