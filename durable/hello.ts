@@ -1,7 +1,7 @@
 /**
- * `hello`: which socket becomes the device's tunnel (design section 4). The same installation replaces itself; another
- * one is refused while the incumbent answers a probe, and the owner is told. The generation is counted in storage, so
- * it never repeats.
+ * `hello`: which socket becomes the device's tunnel (design section 4, docs/adr/0030). A process replaces its own
+ * socket at once; any other, of this machine or of a copy of it or of another, is refused while the incumbent answers a
+ * probe, and the owner is told. The generation is counted in storage, so it never repeats.
  */
 import { CALL, TUNNEL } from "../src/limits.ts";
 import { log } from "../src/log.ts";
@@ -29,7 +29,7 @@ export class Doorkeeper {
       return closeQuietly(socket, CLOSE.versionTooOld, `this relay speaks version ${PROTOCOL_VERSION} of the tunnel protocol`);
     }
     const incumbent = this.#desk.links.current();
-    if (incumbent === null || incumbent.attachment.installation === hello.installation || hello.takeover === true) {
+    if (incumbent === null || isSameRun(incumbent, hello) || hello.takeover === true) {
       return this.#accept(socket, attachment, hello, CLOSE.superseded);
     }
     this.#joining.add(socket);
@@ -37,18 +37,18 @@ export class Doorkeeper {
       const seenAt = incumbent.lastSeenAt(this.#desk.ctx);
       const isAlive = (await incumbent.probe()) || incumbent.lastSeenAt(this.#desk.ctx) > seenAt;
       if (socket.readyState !== WebSocket.OPEN) return;
-      if (isAlive && incumbent.isOpen) this.#refuse(socket);
+      if (isAlive && incumbent.isOpen) this.#refuse(socket, incumbent.attachment.installation === hello.installation);
       else this.#accept(socket, attachment, hello, CLOSE.unresponsive);
     } finally {
       this.#joining.delete(socket);
     }
   }
 
-  #refuse(socket: WebSocket): void {
+  #refuse(socket: WebSocket, isCopy: boolean): void {
     this.#desk.meta.set("rivalAt", this.#desk.now());
     this.#desk.audit.add(rivalRow(this.#desk, newCallId()));
-    log("warn", "tunnel.other-installation", { deviceId: this.#desk.meta.get("deviceId") });
-    closeQuietly(socket, CLOSE.otherInstallation, "another machine holds this device; --takeover overrides");
+    log("warn", "tunnel.other-installation", { deviceId: this.#desk.meta.get("deviceId"), isCopy });
+    closeQuietly(socket, CLOSE.otherInstallation, `another ${isCopy ? "process" : "machine"} holds this device; --takeover overrides`);
     planHello(this.#desk);
   }
 
@@ -94,6 +94,11 @@ export class Doorkeeper {
       catalogue: isKnown ? "known" : "send",
     };
   }
+}
+
+/** The process that has the link comes again: it knows best that its old socket is dead. */
+function isSameRun({ attachment }: Link, hello: Hello): boolean {
+  return attachment.installation === hello.installation && attachment.instance === hello.instance;
 }
 
 /** Plans the alarm for the newcomer that has been silent longest. */

@@ -48,7 +48,11 @@ const STOPS: ReadonlyMap<number, Done> = new Map<number, Done>([
   [CLOSE.versionTooOld, { code: "version", message: "This agent is too old for the relay. Install a newer version." }],
   [
     CLOSE.otherInstallation,
-    { code: "other_installation", message: "Another machine uses this device key and is online. Stop it, or start with --takeover." },
+    {
+      code: "other_installation",
+      message:
+        "Another machine uses this device key and is online (or another agent here, with a copy of this one's state). Stop it, or start with --takeover.",
+    },
   ],
 ]);
 

@@ -17,13 +17,13 @@ export const CLOSE = {
   frameTooLarge: 4002,
   /** The agent did not answer a probe or acknowledge a call. */
   unresponsive: 4003,
-  /** Another socket of the same installation took over. */
+  /** A newer socket of the same process took over, or one with `--takeover`. */
   superseded: 4004,
   /** The device key was revoked, or the device removed. */
   revoked: 4100,
   /** No common protocol version. */
   versionTooOld: 4101,
-  /** Another installation holds this device and is alive. */
+  /** Another process holds this device and is alive: another installation, or a copy of this one. */
   otherInstallation: 4102,
   /** The relay restarts; redial at once, jittered. */
   redial: 4200,

@@ -1,4 +1,5 @@
 /** Two agents with one device key: on one machine by accident, on two machines, and with --takeover. */
+import { cp } from "node:fs/promises";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { modernRequest, readMessages } from "../support/clients.ts";
 import { eventually, temporaryDir, type RunningProcess } from "../support/processes.ts";
@@ -65,6 +66,15 @@ test("from another machine it is refused for good, the owner sees it, and the fi
   const after = await status();
   expect(after).toMatchObject({ state: "online", generation: 1 });
   expect(Date.now() - (after.rivalAt ?? 0)).toBeLessThan(60_000);
+  expect(await calls()).toMatchObject({ result: {} });
+});
+
+test("with a copy of the first one's state it is refused for good in the same way", async () => {
+  await cp(`${dir.path}/one`, `${dir.path}/copy`, { recursive: true, filter: (path) => !path.endsWith("/lock") });
+  const second = another("copy");
+  expect((await second.ended()).code).toBe(1);
+  expect(second.output.stderr).toContain("--takeover");
+  expect(await status()).toMatchObject({ state: "online", generation: 1 });
   expect(await calls()).toMatchObject({ result: {} });
 });
 

@@ -108,6 +108,18 @@ describe("two machines with one key", () => {
     expect((await statusOf(stub, agent)).rival).toMatchObject({ at: expect.any(Number) });
   });
 
+  it("a copy of the incumbent's state is refused like another machine, while its own process is let in at once", async () => {
+    const { deviceId, stub, agent, grant } = await onlineDevice({ instance: "run-1" });
+    const copy = await FakeAgent.dial(deviceId);
+    copy.hello({ instance: "run-2" });
+    await agent.answerProbe();
+    expect(await copy.closed).toMatchObject({ code: 4102, reason: expect.stringContaining("another process") });
+    expect((await statusOf(stub, agent)).rival).toMatchObject({ at: expect.any(Number) });
+    const { agent: again } = await FakeAgent.connect(deviceId, { instance: "run-1" });
+    expect((await agent.closed).code).toBe(4004);
+    await callOnce(deviceId, again, grant.id);
+  });
+
   it("takeover replaces a living incumbent", async () => {
     const { deviceId, agent, grant } = await onlineDevice();
     const { agent: next } = await FakeAgent.connect(deviceId, { installation: "machine-2", takeover: true });

@@ -66,9 +66,9 @@ function showOne(terminal: Terminal, device: DeviceStatus): void {
   terminal.out(`\n${formatTable(terminal, ["UPSTREAM", "STATE", "ERA", "ROUND TRIP", "ANSWERED", "PROBLEM"], rows)}`);
 }
 
-/** A second machine with the same key is refused for good; the owner may want to know why one of them is idle. */
+/** A second agent with the same key is refused for good; the owner may want to know why one of them is idle. */
 function rivalFact(rivalAt: number | null | undefined, now: number): [string, string][] {
-  return typeof rivalAt === "number" ? [["refused", `another machine with this key, ${relativeTime(rivalAt, now)}`]] : [];
+  return typeof rivalAt === "number" ? [["refused", `another agent with this key, ${relativeTime(rivalAt, now)}`]] : [];
 }
 
 /** Settings that are not their default, which is what a person has to know of when a client is answered oddly. */
