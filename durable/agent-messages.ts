@@ -85,7 +85,7 @@ export class AgentMessages {
         if (frame.uri !== undefined) this.#desk.listeners.resourceUpdated(frame.uri);
         return;
       case "credit":
-        return uploadCredit(this.#desk, link, frame.stream, frame.bytes);
+        return uploadCredit(this.#desk, link, frame);
     }
   }
 

@@ -4,12 +4,14 @@ import { QUEUE } from "../src/limits.ts";
 import { decide } from "../src/policy/decide.ts";
 import { type Grant, isUsable, scopesFor } from "../src/policy/grant.ts";
 import { checkParamHeaders } from "../src/policy/param-headers.ts";
+import { type Payload, payloadText } from "../src/tunnel/codec.ts";
 import type { ClientFacts } from "../src/tunnel/frames.ts";
 import type { Desk } from "./desk.ts";
 import { refusedByDrain } from "./drain.ts";
 import { isPaused, PAUSED } from "./device-changes.ts";
 import type { LegacySession, SessionResult } from "./legacy-sessions.ts";
-import type { CallRequest, Refusal, SessionFacts, SessionUse } from "./rpc.ts";
+import type { Received } from "./request-body.ts";
+import type { Refusal, SessionFacts, SessionUse } from "./rpc.ts";
 
 export type Admission =
   | { ok: true; client: ClientFacts; session: LegacySession | undefined }
@@ -23,7 +25,7 @@ export async function findGrant(desk: Desk, id: string): Promise<Grant | undefin
 }
 
 /** Checks a request, in the order in which a caller should hear of what is wrong. */
-export function admit(desk: Desk, grant: Grant, request: CallRequest): Admission {
+export function admit(desk: Desk, grant: Grant, request: Received): Admission {
   if (isPaused(desk)) return { ok: false, refusal: { kind: "failure", failure: PAUSED }, session: undefined };
   const now = desk.now();
   const used = request.session === undefined ? undefined : desk.sessions.use(grant.id, request.session, now);
@@ -36,7 +38,7 @@ export function admit(desk: Desk, grant: Grant, request: CallRequest): Admission
   return refusal === null ? { ok: true, client, session } : { ok: false, refusal, session };
 }
 
-function checkAccess(desk: Desk, grant: Grant, request: CallRequest): Refusal | null {
+function checkAccess(desk: Desk, grant: Grant, request: Received): Refusal | null {
   const decision = decide(grant.rights, request, desk.catalogue.prefixes);
   if (decision === "allowed") return null;
   if (decision === "beyond") return { kind: "scope", scopes: scopesFor(request.method, request.target) };
@@ -44,7 +46,7 @@ function checkAccess(desk: Desk, grant: Grant, request: CallRequest): Refusal | 
 }
 
 /** MCP 2026-07-28, Tools, `x-mcp-header`: the payload is read only for a tool whose schema asks for it. */
-function checkHeaders(desk: Desk, client: ClientFacts, request: CallRequest): Refusal | null {
+function checkHeaders(desk: Desk, client: ClientFacts, request: Received): Refusal | null {
   // Without the member nothing may be demanded of this client; an empty one says that it sent no such header.
   const { paramHeaders } = request;
   if (client.era !== "modern" || request.method !== "tools/call" || request.target === undefined || paramHeaders === undefined) return null;
@@ -54,9 +56,9 @@ function checkHeaders(desk: Desk, client: ClientFacts, request: CallRequest): Re
   return problem === null ? null : { kind: "header", message: problem };
 }
 
-function argumentsOf(payload: string): unknown {
-  if (payload === "") return undefined;
-  const params: unknown = JSON.parse(payload);
+function argumentsOf(payload: Payload): unknown {
+  if (payload.length === 0) return undefined;
+  const params: unknown = JSON.parse(payloadText(payload));
   return typeof params === "object" && params !== null ? (params as Record<string, unknown>)["arguments"] : undefined;
 }
 

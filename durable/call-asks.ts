@@ -2,12 +2,21 @@
  * Input requests (design section 6). An open ask stops the call's own clock and starts the person's. A legacy client
  * answers in its session; a modern one goes away with `input_required`, which parks the call until the retry.
  */
+import type { Failure } from "../src/errors.ts";
 import { CALL, TUNNEL } from "../src/limits.ts";
 import { isUsable } from "../src/policy/grant.ts";
 import { utf8Length } from "../src/tunnel/utf8.ts";
-import { cancelCall, endCall, endParkedRow, planParked, waitFor } from "./call-end.ts";
+import { asksOf, cancelCall, endCall, endParkedRow, planParked, waitFor } from "./call-end.ts";
 import type { Desk } from "./desk.ts";
+import { sizeOf } from "./request-body.ts";
 import type { PendingCall } from "./pending-calls.ts";
+
+/** Nothing more of this kind can be held at present. */
+export const NO_ROOM: Failure = {
+  reason: "rate_limited",
+  outcome: "unknown",
+  message: "Too many questions are open at this device. Answer or cancel some, then call again.",
+};
 
 /** Takes a new ask into the call. False when that ended the call: the grant has enough calls that wait for a person. */
 export function askOpened(desk: Desk, call: PendingCall, askId: string, message: string | Uint8Array): boolean {
@@ -17,6 +26,10 @@ export function askOpened(desk: Desk, call: PendingCall, askId: string, message:
       outcome: "unknown",
       message: "Too many calls of this grant wait for an answer. Answer or cancel one, then call again.",
     });
+    return false;
+  }
+  if (!desk.held.take(asksOf(call), sizeOf(message))) {
+    cancelCall(desk, call, "caller_left", NO_ROOM);
     return false;
   }
   const now = desk.now();
@@ -38,13 +51,19 @@ function isParkingFull(desk: Desk, call: PendingCall): boolean {
  * After a reset nobody here knows what was asked: the agent does, and ignores an answer it did not ask for.
  */
 export function answerAsk(desk: Desk, call: PendingCall, askId: string, kind: "result" | "error", payload: string): boolean {
+  const open = call.asks.get(askId);
   const isOpen = call.asks.delete(askId);
+  if (open !== undefined) desk.held.give(asksOf(call), sizeOf(open));
   if (!isOpen && (call.era !== undefined || call.answers.has(askId))) return false;
   const link = desk.links.current();
   const cap = link?.attachment.maxFrameBytes ?? TUNNEL.maxFrameBytes;
   const size = utf8Length(payload) + TUNNEL.answerHeaderBytes;
   if (size > cap) {
     cancelCall(desk, call, "caller_left", { reason: "too_large", outcome: "unknown", data: { size, cap } });
+    return true;
+  }
+  if (!desk.held.take(asksOf(call), size)) {
+    cancelCall(desk, call, "caller_left", NO_ROOM);
     return true;
   }
   const isSent = call.generation === link?.generation && link.send({ type: "answer", callId: call.id, askId, kind }, payload);

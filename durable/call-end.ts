@@ -20,6 +20,7 @@ export function endCall(desk: Desk, call: PendingCall, isParked = false): boolea
   if (!isParked) desk.audit.add(callRow(desk, call));
   desk.flow.close(call.id);
   desk.held.give(call.id);
+  desk.held.give(asksOf(call));
   leaveQueue(desk, call);
   remember(desk, call);
   const now = desk.now();
@@ -27,6 +28,11 @@ export function endCall(desk: Desk, call: PendingCall, isParked = false): boolea
   if (desk.pending.size === 0) desk.ticker.next(Infinity, now);
   giveRoom(desk);
   return true;
+}
+
+/** Who holds a call's questions and answers on the books: they stay when its request is gone. */
+export function asksOf({ id }: Pick<PendingCall, "id">): string {
+  return `${id} asks`;
 }
 
 function remember(desk: Desk, call: PendingCall): void {

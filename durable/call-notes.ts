@@ -3,7 +3,8 @@ import { z } from "zod";
 import type { Failure } from "../src/errors.ts";
 import { AUDIT } from "../src/limits.ts";
 import type { AgentFrame, CancelReason, ClientFacts } from "../src/tunnel/frames.ts";
-import { utf8Length } from "../src/tunnel/utf8.ts";
+import type { Payload } from "../src/tunnel/codec.ts";
+import { sizeOf } from "./request-body.ts";
 import type { CallRequest } from "./rpc.ts";
 
 /** How a call can end, in the audit's words. */
@@ -32,7 +33,7 @@ export type CallNotes = z.infer<typeof CallNotes>;
 export function beginNotes(now: number, call?: NotedCall, client?: ClientFacts): CallNotes {
   return {
     startedAt: now,
-    bytesIn: call?.payload === undefined ? 0 : utf8Length(call.payload),
+    bytesIn: call?.payload === undefined ? 0 : sizeOf(call.payload),
     bytesOut: 0,
     ...(call === undefined ? {} : whatWasAsked(call)),
     ...(client === undefined ? {} : whoAsked(client)),
@@ -40,7 +41,7 @@ export function beginNotes(now: number, call?: NotedCall, client?: ClientFacts):
 }
 
 /** What of a request is noted. */
-export type NotedCall = Pick<CallRequest, "method" | "target" | "ref"> & { payload?: string };
+export type NotedCall = Pick<CallRequest, "method" | "target" | "ref"> & { payload?: Payload };
 
 function whatWasAsked(call: NotedCall): Partial<CallNotes> {
   const target = call.target ?? refTarget(call.ref);

@@ -11,6 +11,7 @@ import { beginNotes } from "./call-notes.ts";
 import type { Desk } from "./desk.ts";
 import type { Link } from "./links.ts";
 import type { Outgoing, PendingCall, Sink } from "./pending-calls.ts";
+import type { Received } from "./request-body.ts";
 
 const encoder = new TextEncoder();
 
@@ -66,7 +67,7 @@ export function sendCall(desk: Desk, call: PendingCall): void {
   if (call.request === undefined || link === null) return failCall(desk, call, offline(desk));
   if (grant === undefined || !isUsable(grant, desk.now())) return failCall(desk, call, { reason: "cancelled", outcome: "not_started" });
   const frame = frameOf(call, call.request, grant, desk);
-  const written = writeCall(link, frame, call.request.call.payload);
+  const written = writeCall(link, frame, call.request.call);
   call.upload = written.ok && written.rest !== undefined ? { bytes: written.rest, sent: 0, credit: 0 } : undefined;
   if (written.ok && written.rest === undefined) call.wasWhole = true;
   if (!written.ok && written.size !== undefined) {
@@ -110,12 +111,18 @@ type Written = { ok: true; rest: Uint8Array | undefined } | { ok: false; size: n
  * One message when it fits, else a header; the chunks follow the agent's credit. Without all of them the agent cannot
  * start a call, so a link that breaks in between has started nothing.
  */
-function writeCall(link: Link, frame: Call, payload: string): Written {
+function writeCall(link: Link, frame: Call, request: Received): Written {
   const max = link.attachment.maxFrameBytes;
-  const text = `${JSON.stringify(frame)}\n${payload}`;
-  const isSmallHeader = text.length - payload.length <= TUNNEL.maxHeaderBytes;
-  if (isSmallHeader && fitsUtf8(text, max)) return link.sendMessage(text) ? { ok: true, rest: undefined } : { ok: false, size: undefined };
-  const bytes = encoder.encode(payload);
+  const { payload } = request;
+  if (typeof payload === "string") {
+    const text = `${JSON.stringify(frame)}\n${payload}`;
+    const isSmallHeader = text.length - payload.length <= TUNNEL.maxHeaderBytes;
+    if (isSmallHeader && fitsUtf8(text, max))
+      return link.sendMessage(text) ? { ok: true, rest: undefined } : { ok: false, size: undefined };
+  }
+  const bytes = typeof payload === "string" ? encoder.encode(payload) : payload;
+  // One copy is held: the chunks are cut from it, also when it has to be sent again.
+  request.payload = bytes;
   const header = JSON.stringify({ ...frame, bytes: bytes.length } satisfies Call);
   if (!fitsUtf8(header, Math.min(max, TUNNEL.maxHeaderBytes))) return { ok: false, size: utf8Length(header) };
   if (!link.sendMessage(header)) return { ok: false, size: undefined };

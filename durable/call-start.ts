@@ -3,7 +3,6 @@ import { QUEUE, TUNNEL } from "../src/limits.ts";
 import { CLOSE } from "../src/tunnel/close-codes.ts";
 import { failCall, leaveQueue, waitFor } from "./call-end.ts";
 import { offline, sendCall } from "./call-send.ts";
-import { fitsUtf8, utf8Length } from "../src/tunnel/utf8.ts";
 import type { Desk, Turn } from "./desk.ts";
 import { dropLink } from "./link-changes.ts";
 import type { Link } from "./links.ts";
@@ -34,19 +33,11 @@ async function wokenLink(desk: Desk, call: PendingCall): Promise<Link | null> {
 
 /** Sends a call that is in the table, at once or when its turn comes. The sink hears how it went. */
 export async function startCall(desk: Desk, call: PendingCall): Promise<void> {
-  if (!canHold(desk, call))
-    return failCall(desk, call, { reason: "rate_limited", outcome: "not_started", data: { retryAfterMs: QUEUE.retryAfterMs } });
   const link = (await usableLink(desk)) ?? (await wokenLink(desk, call));
   if (desk.pending.get(call.id) !== call) return; // Cancelled while it waited for the link.
   if (link === null) failCall(desk, call, offline(desk));
   else if (desk.flow.canOpen()) sendCall(desk, call);
   else queueCall(desk, call);
-}
-
-/** Books a request that does not fit one message; a small one costs less than the looking. */
-function canHold(desk: Desk, call: PendingCall): boolean {
-  const payload = call.request?.call.payload ?? "";
-  return fitsUtf8(payload, TUNNEL.maxFrameBytes) || desk.held.take(call.id, utf8Length(payload));
 }
 
 function queueCall(desk: Desk, call: PendingCall): void {

@@ -5,13 +5,13 @@
 import { QUEUE, TUNNEL } from "../src/limits.ts";
 import type { UpstreamState } from "../src/tunnel/frames.ts";
 import { FlowBudget } from "../src/tunnel/flow.ts";
+import { HeldBytes } from "../src/tunnel/held-bytes.ts";
 import { Alarms } from "./alarms.ts";
 import { AuditBuffer } from "./audit-buffer.ts";
 import { CallRates } from "./call-rates.ts";
 import { Catalogue } from "./catalogue.ts";
 import { Delivered } from "./delivered.ts";
 import { FairQueue } from "./fair-queue.ts";
-import { HeldRequests } from "./held-requests.ts";
 import { Grants } from "./grants.ts";
 import { LegacySessions } from "./legacy-sessions.ts";
 import { ListChanges } from "./list-changes.ts";
@@ -65,8 +65,8 @@ export class Desk {
   });
   /** Epoch ms until which the relay counts as about to end. */
   drainsUntil = 0;
-  /** Large requests that the agent does not have yet. */
-  readonly held = new HeldRequests();
+  /** Requests that the agent does not have yet, by call id, and the questions and answers of calls, by `asksOf`. */
+  readonly held = new HeldBytes(TUNNEL.heldRequestBytes);
   /** The object was destroyed: late work must leave storage alone. */
   isOver = false;
   /** Epoch ms of the last call that had an outcome; stored with the next batch of deliveries. */

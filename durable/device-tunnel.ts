@@ -33,6 +33,7 @@ import { answerListener, isListenRequest } from "./listen-open.ts";
 import { isListener, readListener } from "./listener-sockets.ts";
 import { answerList } from "./lists.ts";
 import { offeredTools } from "./offered-tools.ts";
+import { receive, type Received, turnAway } from "./request-body.ts";
 import type {
   AskedCall,
   CallReply,
@@ -78,10 +79,21 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
     if (desk === null) return { ok: false, refusal: UNBORN };
     for (const callId of request.delivered ?? []) this.#wasDelivered(desk, callId);
     const grant = await findGrant(desk, request.grant);
-    if (grant === undefined) {
-      noteRefusedCall(desk, request, NO_GRANT);
-      return { ok: false, refusal: NO_GRANT };
+    const received = grant === undefined ? await turnAway(request, NO_GRANT) : await receive(desk, request);
+    if (grant === undefined || !received.ok) {
+      const refusal = received.ok ? NO_GRANT : received.refusal;
+      noteRefusedCall(desk, request, refusal);
+      return { ok: false, refusal };
     }
+    try {
+      return await this.#admit(desk, grant, received.request);
+    } finally {
+      // One that is in the table gives its bytes back when the agent has it.
+      if (desk.pending.get(request.callId) === undefined) desk.held.give(request.callId);
+    }
+  }
+
+  async #admit(desk: Desk, grant: Grant, request: Received): Promise<CallReply> {
     // Once after a wake, and only for grants that are counted.
     const learning = grant.caps.callsPerMinute === null ? null : desk.rates.learn(desk.now());
     if (learning !== null) await learning;
@@ -282,7 +294,7 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
 
   // ---- inside --------------------------------------------------------------------------------------------
 
-  async #forward(desk: Desk, grant: Grant, request: CallRequest, { client, session }: Admitted): Promise<CallReply> {
+  async #forward(desk: Desk, grant: Grant, request: Received, { client, session }: Admitted): Promise<CallReply> {
     const outgoing =
       session === undefined || request.logLevel !== undefined ? request : { ...request, logLevel: session.logLevel ?? DEFAULT_LOG_LEVEL };
     const call = newCall(

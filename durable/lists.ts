@@ -7,7 +7,7 @@ import { CATALOGUE } from "../src/limits.ts";
 import { type ListSpec, visibleItems } from "../src/policy/decide.ts";
 import { type Grant, isFull } from "../src/policy/grant.ts";
 import { legacyTools } from "../src/policy/legacy-tools.ts";
-import { encode } from "../src/tunnel/codec.ts";
+import { encode, type Payload, payloadText } from "../src/tunnel/codec.ts";
 import type { ClientFacts, Result } from "../src/tunnel/frames.ts";
 import { cancelCall, endCall, grantCredit } from "./call-end.ts";
 import { startCall, usableLink } from "./call-start.ts";
@@ -25,7 +25,7 @@ const FROM_CATALOGUE = "catalogue";
 const UNABLE: ReadonlySet<Reason> = new Set(["device_offline", "device_timeout", "tunnel_lost", "agent_restarted", "upstream_failed"]);
 
 /** Answers a list for a call that is in the table. */
-export async function answerList(desk: Desk, call: PendingCall, grant: Grant, spec: ListSpec, payload: string): Promise<CallReply> {
+export async function answerList(desk: Desk, call: PendingCall, grant: Grant, spec: ListSpec, payload: Payload): Promise<CallReply> {
   const isWholeList = cursorOf(payload) === undefined;
   const client = call.request?.client;
   if ((await usableLink(desk)) === null && isWholeList) {
@@ -59,9 +59,9 @@ function collect(desk: Desk, call: PendingCall): ListCollector {
   return sink;
 }
 
-function cursorOf(payload: string): unknown {
+function cursorOf(payload: Payload): unknown {
   if (payload === "" || payload === "{}") return undefined;
-  const params: unknown = JSON.parse(payload);
+  const params: unknown = JSON.parse(payloadText(payload));
   return typeof params === "object" && params !== null ? (params as Record<string, unknown>)["cursor"] : undefined;
 }
 

@@ -5,7 +5,7 @@
 import type { Failure } from "../src/errors.ts";
 import type { AgentFrame, ClientFacts } from "../src/tunnel/frames.ts";
 import type { CallNotes } from "./call-notes.ts";
-import type { CallRequest } from "./rpc.ts";
+import type { Received } from "./request-body.ts";
 import type { Upload } from "./uploads.ts";
 
 /** What a call can wait for, with the epoch ms when it has waited too long. */
@@ -59,7 +59,7 @@ export interface GivenAnswer {
 
 /** A request as admitted, with the client behind it. */
 export interface Outgoing {
-  call: CallRequest;
+  call: Received;
   client: ClientFacts;
 }
 

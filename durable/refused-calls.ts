@@ -2,12 +2,15 @@
 import { AUDIT } from "../src/limits.ts";
 import { newCallId } from "../src/tunnel/frames.ts";
 import { refusedRow } from "./audit-rows.ts";
-import { beginNotes, type CallNotes } from "./call-notes.ts";
+import { beginNotes, type CallNotes, type NotedCall } from "./call-notes.ts";
 import type { Desk } from "./desk.ts";
 import type { CallRequest, Refusal } from "./rpc.ts";
 
+/** What of a request names its row. */
+type NotedRequest = Pick<CallRequest, "grant" | "callId" | "client"> & NotedCall;
+
 /** Notes a request that was not forwarded. Its call id names the row. */
-export function noteRefusedCall(desk: Desk, request: CallRequest, refusal: Refusal): void {
+export function noteRefusedCall(desk: Desk, request: NotedRequest, refusal: Refusal): void {
   note(desk, request.grant, beginNotes(desk.now(), request, request.client), refusal, request.callId);
 }
 

@@ -21,8 +21,10 @@ export interface CallRequest {
   progress?: boolean;
   logLevel?: string;
   paramHeaders?: Record<string, string>;
-  /** Params without target and `_meta`, as JSON text. */
+  /** Params without target and `_meta`, as JSON text; empty when they come as `body`. */
   payload: string;
+  /** Params that do not fit one message, as a stream that the object reads when it has room. */
+  body?: RequestBody;
   /** The client's JSON-RPC id as JSON text, only to find the call a legacy `notifications/cancelled` names. */
   clientId?: string;
   /** True when the edge can stream (SSE); false for a client that takes JSON only: it gets no events. */
@@ -31,6 +33,13 @@ export interface CallRequest {
   wakeUrl?: string;
   /** Earlier calls whose outcome is written: told on the way, this saves the RPC of `delivered`. */
   delivered?: readonly string[];
+}
+
+/** A large payload on its way to the object. */
+export interface RequestBody {
+  /** Its length in UTF-8. */
+  bytes: number;
+  stream: ReadableStream<Uint8Array>;
 }
 
 /** What the edge knows of a call that it attaches to, for an object that lost it. `at` is when it was made (epoch ms). */

@@ -8,7 +8,8 @@ import type { Desk } from "./desk.ts";
 import { offline } from "./call-send.ts";
 import { usableLink } from "./call-start.ts";
 import type { LegacySession } from "./legacy-sessions.ts";
-import type { CallReply, CallRequest } from "./rpc.ts";
+import type { Received } from "./request-body.ts";
+import type { CallReply } from "./rpc.ts";
 import { sessionOwner } from "./subscriptions.ts";
 
 /** `protocol` of a result that no upstream gave. */
@@ -24,7 +25,7 @@ export function subscriptionChange(method: string): "add" | "remove" | null {
 export async function changeSubscription(
   desk: Desk,
   session: LegacySession | undefined,
-  request: CallRequest,
+  request: Received,
   change: "add" | "remove",
 ): Promise<CallReply> {
   if (session === undefined) return { ok: false, refusal: { kind: "method" } };

@@ -3,6 +3,7 @@
  * never has more of one in its socket than the agent takes.
  */
 import { CALL, TUNNEL } from "../src/limits.ts";
+import type { Credit } from "../src/tunnel/frames.ts";
 import { waitFor } from "./call-end.ts";
 import type { Desk } from "./desk.ts";
 import type { Link } from "./links.ts";
@@ -16,9 +17,10 @@ export interface Upload {
 }
 
 /** Takes credit that the agent gives for a request, and sends what it covers. Credit for anything else changes nothing. */
-export function uploadCredit(desk: Desk, link: Link, callId: string, bytes: number): void {
-  const call = desk.pending.get(callId);
+export function uploadCredit(desk: Desk, link: Link, { stream, bytes, offset = 0 }: Credit): void {
+  const call = desk.pending.get(stream);
   if (call?.upload === undefined || call.generation !== link.generation) return;
+  if (call.upload.sent === 0) call.upload.sent = Math.min(offset, call.upload.bytes.length);
   call.upload.credit += bytes;
   // It answers: what was written before has arrived, and its time for the rest begins anew.
   link.arrived(call.mark);

@@ -101,10 +101,12 @@ export const TUNNEL = {
   creditSlackBytes: 8 * KIB,
   /** Bytes a single call may have on the way at most. */
   maxWindowBytes: 1 * MIB,
-  /** Bytes the object holds for all calls together. */
+  /** Bytes of answers that the object holds for all calls together, or has lent to the agent to send. */
   heldBytes: 8 * MIB,
-  /** Bytes of requests in chunks that the object holds for all calls together; one of the largest kind fits. */
+  /** Bytes of requests, questions and answers to them that the object holds for all calls together; one of the largest kind fits. */
   heldRequestBytes: 8 * MIB,
+  /** ms that a large request may take from the edge to its object. */
+  bodyMs: 10 * SECOND_MS,
   /** ms between the agent's fixed `ping` texts, answered by the platform while the object sleeps. */
   pingMs: 60 * SECOND_MS,
   /** ms of silence after which the object probes before it uses a link. */

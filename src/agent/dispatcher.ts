@@ -80,7 +80,7 @@ export class Dispatcher {
   offline(): void {
     this.#port = null;
     this.#onQuiet?.();
-    this.#inbox.clear();
+    this.#inbox.lost(Date.now());
     for (const call of this.#calls.values()) {
       call.output.detach();
       this.#watch(call);
@@ -165,6 +165,7 @@ export class Dispatcher {
 
   /** Forgets outcomes that nobody fetched in time. */
   sweep(now: number = Date.now()): void {
+    this.#inbox.sweep(now);
     for (const call of this.#calls.values()) if (call.idleSince !== null && now - call.idleSince > JOURNAL.keepMs) this.#forget(call);
   }
 
@@ -188,8 +189,9 @@ export class Dispatcher {
   }
 
   #expect(frame: Call, bytes: number): void {
-    const credit = this.#inbox.open(frame, bytes);
-    if (credit > 0) this.#port?.send({ type: "credit", stream: frame.callId, bytes: credit });
+    const { credit, offset } = this.#inbox.open(frame, bytes);
+    const from = offset === 0 ? {} : { offset };
+    if (credit > 0) this.#port?.send({ type: "credit", stream: frame.callId, bytes: credit, ...from });
     else
       this.#refuse(
         frame,

@@ -172,7 +172,15 @@ export const Changed = z.strictObject({
 export const Chunk = z.strictObject({ type: z.literal("chunk"), stream: StreamName, offset: Count, ...optional });
 
 /** The receiver of a stream takes `bytes` more. */
-export const Credit = z.strictObject({ type: z.literal("credit"), stream: StreamName, bytes: z.int().positive(), ...optional });
+export const Credit = z.strictObject({
+  type: z.literal("credit"),
+  stream: StreamName,
+  bytes: z.int().positive(),
+  /** For a request that is sent again: how much of it is there from an earlier link. */
+  offset: z.int().positive().optional(),
+  ...optional,
+});
+export type Credit = z.infer<typeof Credit>;
 
 export const Bye = z.strictObject({ type: z.literal("bye"), reason: Short, ...optional });
 

@@ -12,7 +12,7 @@ import { headerValue, paramHeaders, rulesByTool } from "../../src/agent/upstream
 import { InFlight, inputCapabilities, Turns, type Running } from "../../src/agent/upstreams/in-flight.ts";
 import { buildParams, checkParams, ParamsError } from "../../src/agent/upstreams/params.ts";
 import { instanceKey } from "../../src/agent/upstreams/pool.ts";
-import { AGENT, BACKOFF, CATALOGUE, EDGE, JOURNAL } from "../../src/limits.ts";
+import { AGENT, BACKOFF, CALL, CATALOGUE, EDGE, JOURNAL } from "../../src/limits.ts";
 import { newCallId } from "../../src/tunnel/frames.ts";
 import { callFrame, legacyClient } from "../support/fake-relay.ts";
 import { stateDir } from "./harness.ts";
@@ -295,7 +295,7 @@ describe("the inbox", () => {
   test("puts chunks together in order only, within its bounds", () => {
     const inbox = new Inbox();
     const frame = callFrame({ method: "tools/list", bytes: 5 });
-    expect(inbox.open(frame, 5)).toBe(5);
+    expect(inbox.open(frame, 5)).toEqual({ credit: 5, offset: 0 });
     expect(inbox.chunk(frame.callId, 0, Buffer.from("abc"))).toEqual({ kind: "more", credit: 0 });
     expect(inbox.chunk(frame.callId, 3, Buffer.from("de"))).toMatchObject({ kind: "whole", payload: Buffer.from("abcde") });
     expect(inbox.chunk(frame.callId, 5, Buffer.from("f"))).toBeNull();
@@ -307,19 +307,37 @@ describe("the inbox", () => {
       inbox.open(frame, 5);
       expect(inbox.chunk(frame.callId, offset, Buffer.from(piece))).toMatchObject({ kind: "broken" });
     }
-    expect(inbox.open(callFrame({ method: "x", bytes: EDGE.maxRequestBytes + 1 }), EDGE.maxRequestBytes + 1)).toBe(0);
-    const opened = Array.from({ length: 5 }, () =>
-      inbox.open(callFrame({ method: "x", bytes: EDGE.maxRequestBytes }), EDGE.maxRequestBytes),
+    expect(inbox.open(callFrame({ method: "x", bytes: EDGE.maxRequestBytes + 1 }), EDGE.maxRequestBytes + 1).credit).toBe(0);
+    const opened = Array.from(
+      { length: 5 },
+      () => inbox.open(callFrame({ method: "x", bytes: EDGE.maxRequestBytes }), EDGE.maxRequestBytes).credit,
     );
     const { requestWindowBytes: window } = AGENT;
     expect(opened).toEqual([window, window, window, window, 0]);
+  });
+
+  test("keeps what is half there for the next link, for as long as somebody may come back with the rest", () => {
+    const inbox = new Inbox();
+    const frame = callFrame({ method: "x", bytes: 6 });
+    inbox.open(frame, 6);
+    inbox.chunk(frame.callId, 0, Buffer.from("abc"));
+    inbox.lost(0);
+    expect(inbox.chunk(frame.callId, 3, Buffer.from("def"))).toBeNull();
+    inbox.sweep(CALL.attachWindowMs);
+    expect(inbox.open(frame, 6)).toEqual({ credit: 3, offset: 3 });
+    expect(inbox.chunk(frame.callId, 3, Buffer.from("def"))).toMatchObject({ kind: "whole", payload: Buffer.from("abcdef") });
+    inbox.open(frame, 6);
+    inbox.chunk(frame.callId, 0, Buffer.from("abc"));
+    inbox.lost(0);
+    inbox.sweep(CALL.attachWindowMs + 1);
+    expect(inbox.open(frame, 6)).toEqual({ credit: 6, offset: 0 });
   });
 
   test("gives credit in windows: never more on the way, and all of it in the end", () => {
     const inbox = new Inbox();
     const size = 3 * AGENT.requestWindowBytes + 17;
     const frame = callFrame({ method: "x", bytes: size });
-    let granted = inbox.open(frame, size);
+    let granted = inbox.open(frame, size).credit;
     const piece = Buffer.alloc(10_000);
     for (let at = 0; at < size; at += piece.length) {
       expect(granted - at).toBeLessThanOrEqual(AGENT.requestWindowBytes);

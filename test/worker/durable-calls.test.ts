@@ -147,6 +147,75 @@ describe("a call", () => {
     await accepted(reply);
   });
 
+  it("whose link breaks in the middle goes on where the same run of the agent says it is", async () => {
+    const { stub, agent, grant, deviceId } = await onlineDevice();
+    const request = requestOf(grant.id, { payload: `{"arguments":{"text":"${"x".repeat(600_000)}"}}` });
+    const reply = stub.call(request);
+    await agent.next("call");
+    agent.send({ type: "credit", stream: request.callId, bytes: 200_000 });
+    const first = (await agent.next("chunk")).bytes.length;
+    agent.socket.close(1000, "gone");
+    const { agent: second } = await FakeAgent.connect(deviceId);
+    const { frame } = await second.next("call");
+    const bytes = (frame.bytes ?? 0) - first;
+    second.send({ type: "credit", stream: request.callId, bytes, offset: first });
+    let at = first;
+    while (at < first + bytes) {
+      const piece = await second.next("chunk");
+      expect(piece.frame.offset).toBe(at);
+      at += piece.bytes.length;
+    }
+    second.answer(request.callId);
+    await accepted(reply);
+  });
+
+  it("comes as a stream when it is large, which is read only when there is room for it", async () => {
+    const { stub, agent, grant } = await onlineDevice();
+    const large = (bytes: number) => {
+      let taken = 0;
+      const stream = new ReadableStream({
+        type: "bytes",
+        pull(controller) {
+          taken += 64 * KIB;
+          controller.enqueue(new Uint8Array(64 * KIB));
+          if (taken < bytes) return;
+          controller.close();
+          controller.byobRequest?.respond(0);
+        },
+      });
+      return { request: requestOf(grant.id, { payload: "", body: { bytes, stream } }), taken: () => taken };
+    };
+    const [first, second] = [large(5 * KIB * KIB), large(4 * KIB * KIB)];
+    const reply = stub.call(first.request);
+    expect((await agent.next("call")).frame.bytes).toBe(5 * KIB * KIB);
+    expect(await failure(stub.call(second.request))).toMatchObject({ reason: "rate_limited", outcome: "not_started" });
+    expect(first.taken()).toBe(5 * KIB * KIB);
+    // What the platform takes ahead of a reader, of a stream that nobody reads.
+    expect(second.taken()).toBeLessThan(KIB * KIB);
+    agent.answer(first.request.callId);
+    await accepted(reply);
+    const third = large(8 * KIB * KIB);
+    const last = stub.call(third.request);
+    await agent.next("call");
+    agent.answer(third.request.callId);
+    await accepted(last);
+  });
+
+  it("of many small ones is bounded as well", async () => {
+    const { stub, agent, grant } = await onlineDevice(
+      {},
+      grantOf({ caps: { callsPerMinute: null, inFlight: 64, parked: 4, listeners: 16 } }),
+    );
+    const payload = `{"arguments":{"text":"${"x".repeat(250 * KIB)}"}}`;
+    const fitting = Math.floor(TUNNEL.heldRequestBytes / payload.length);
+    const replies = Array.from({ length: fitting }, () => stub.call(requestOf(grant.id, { payload })));
+    const callIds: string[] = [];
+    while (callIds.length < fitting) callIds.push((await agent.next("call")).frame.callId);
+    expect(await failure(stub.call(requestOf(grant.id, { payload })))).toMatchObject({ reason: "rate_limited", outcome: "not_started" });
+    for (const callId of callIds) agent.answer(callId);
+    for (const reply of replies) await accepted(reply);
+  });
+
   it("whose header does not fit one message is refused with both sizes", async () => {
     const { stub, grant } = await onlineDevice({ limits: { maxFrameBytes: 4096, maxConcurrentCalls: 4 } });
     const problem = await failure(stub.call(requestOf(grant.id, { meta: { text: "x".repeat(5000) } })));

@@ -131,7 +131,7 @@ describe("an agent that stops in order", () => {
     const [ran, quick] = [requestOf(grant.id), requestOf(grant.id)];
     const half = requestOf(grant.id, { payload: `{"arguments":{"text":"${"x".repeat(300_000)}"}}` });
     const replies = { ran: stub.call(ran), half: stub.call(half), quick: stub.call(quick) };
-    for (const _call of Object.keys(replies)) await agent.next("call");
+    for (let count = 0; count < 3; count += 1) await agent.next("call");
     agent.answer(quick.callId, `{"n":1}`);
     agent.send({ type: "ack", callId: ran.callId });
     agent.send({ type: "bye", reason: "signal" });
@@ -149,7 +149,7 @@ describe("a relay that stops in order", () => {
     const modern = requestOf(grant.id);
     const legacy = requestOf(grant.id, { client: { era: "legacy", protocol: "2025-11-25", capabilities: {} } });
     const replies = [stub.call(modern), stub.call(legacy)];
-    for (const _call of replies) await agent.next("call");
+    for (let count = 0; count < 2; count += 1) await agent.next("call");
     expect(await stub.drain(true)).toBe(2);
     await agent.next("drain");
     expect(await stub.endCalls()).toBe(2);
@@ -398,6 +398,74 @@ describe("with time", () => {
     await agent.next("call");
     agent.answer(quick.callId);
     await accepted(reply);
-    await answered.rest?.cancel();
+    await stub.cancel(request.callId, "caller_left");
+  });
+
+  /** Begins a result of the largest size, of which the agent sends all that it gets credit for while nobody reads. */
+  async function stalled() {
+    const device = await onlineDevice();
+    const { stub, agent, grant } = device;
+    const request = requestOf(grant.id);
+    const reply = stub.call(request);
+    let { credit } = (await agent.next("call")).frame;
+    let sent = 0;
+    const take = async () => {
+      await agent.settled();
+      while (agent.seen("credit").length > 0) credit += (await agent.next("credit")).frame.bytes;
+      return credit > 0;
+    };
+    const feed = async () => {
+      while (await take()) {
+        for (let size = 0; credit > 0; credit -= size, sent += size) {
+          size = Math.min(credit, 128 * 1024);
+          agent.send({ type: "chunk", stream: request.callId, offset: sent }, new Uint8Array(size));
+        }
+      }
+      return sent;
+    };
+    agent.send({ type: "result", callId: request.callId, seq: 1, protocol: "x", bytes: CALL.maxResultBytes });
+    const rest = new Rest((await accepted(reply)).rest);
+    await feed();
+    return { ...device, request, rest, feed };
+  }
+
+  it("a large outcome whose reader takes nothing for a minute ends alone, and its caller is told the limit", async () => {
+    const { stub, agent, grant, request, rest } = await stalled();
+    await pass(stub, CALL.stallMs - 1);
+    await agent.settled();
+    expect(agent.seen("cancel")).toEqual([]);
+    await pass(stub, 1);
+    expect((await agent.next("cancel")).frame).toMatchObject({ callId: request.callId, reason: "caller_left" });
+    let last = await rest.next();
+    for (let next = last; next !== null; next = await rest.next()) last = next;
+    expect(last?.frame).toMatchObject({ reason: "device_timeout", outcome: "unknown", data: { limitMs: CALL.stallMs, setBy: "relay" } });
+    const quick = requestOf(grant.id);
+    const reply = stub.call(quick);
+    await agent.next("call");
+    agent.answer(quick.callId);
+    await accepted(reply);
+  });
+
+  it("a large outcome goes on for as long as its reader takes something each minute", async () => {
+    const { stub, agent, request, rest, feed } = await stalled();
+    const before = await feed();
+    await pass(stub, CALL.stallMs - 1_000);
+    while ((await feed()) === before) for (let count = 0; count < 4; count += 1) await rest.chunk();
+    await pass(stub, CALL.stallMs - 1_000);
+    await agent.settled();
+    expect(agent.seen("cancel")).toEqual([]);
+    await stub.cancel(request.callId, "caller_left");
+  });
+
+  it("a large outcome that its agent does not go on with ends in the same way", async () => {
+    const { stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id);
+    const reply = stub.call(request);
+    await agent.next("call");
+    agent.send({ type: "result", callId: request.callId, seq: 1, protocol: "x", bytes: 10 });
+    const rest = new Rest((await accepted(reply)).rest);
+    await pass(stub, CALL.stallMs);
+    expect((await rest.next())?.frame).toMatchObject({ reason: "device_timeout", data: { limitMs: CALL.stallMs } });
+    expect((await agent.next("cancel")).frame.callId).toBe(request.callId);
   });
 });
