@@ -45,7 +45,7 @@ const within = (inner: Shape): Check => {
 };
 const frame = (members: Readonly<Record<string, Check>>): Shape => shape({ type: isAnything, "optional?": isTrue, ...members });
 
-const CREDIT = frame({ stream: isStream, bytes: isPositive });
+const CREDIT = frame({ stream: isStream, bytes: isPositive, "offset?": isPositive });
 const CHUNK = frame({ stream: isStream, offset: isCount });
 
 const AGENT: ReadonlyMap<unknown, Shape> = new Map([

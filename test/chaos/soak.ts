@@ -1,64 +1,43 @@
 /**
- * `npm run soak [-- --seconds N]`: mixed load without an end, half an hour by default, with a cut link once a minute.
- * Prints the resident memory of workerd and of each agent over time; exit code 1 when it keeps growing, or when a promise
- * was broken.
+ * `npm run soak [-- --minutes N] [--warm-up N] [--seed N]`: mixed load, half an hour by default, with a cut link once a
+ * minute. Prints each minute the resident memory of workerd and of each agent, and at the end how it went on after the
+ * warm-up; exit code 1 when it keeps growing, or when a promise was broken.
  */
-import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { runCaller } from "./callers.ts";
 import { Ledger } from "./ledger.ts";
+import { judge, median, residentMiB, workerdOf } from "./memory.ts";
 import { seeded } from "./random.ts";
 import { World } from "./world.ts";
 
-const SAMPLE_MS = 10_000;
-const CUT_MS = 60_000;
-/** Growth from the second to the last quarter of the run that counts as a leak: a part, and MiB on top. */
-const GROWTH = 1.25;
-const GROWTH_MIB = 24;
+const MINUTE_MS = 60_000;
+const SAMPLES_A_MINUTE = 6;
+/** ms in which everything has come to rest after the last call. */
+const QUIET_MS = 60_000;
+/** ms beyond the minutes asked for after which the run is given up: the longest that a call may take, and the end. */
+const LATE_MS = 300_000;
 
-const { values } = parseArgs({ options: { seconds: { type: "string" }, seed: { type: "string" } } });
-const ms = Number(values.seconds ?? 1_800) * 1000;
+const { values } = parseArgs({ options: { minutes: { type: "string" }, "warm-up": { type: "string" }, seed: { type: "string" } } });
+const minutes = Number(values.minutes ?? 30);
+const warmUp = Number(values["warm-up"] ?? Math.min(5, Math.floor(minutes / 3)));
+if (!Number.isInteger(minutes) || minutes < 1 || !Number.isInteger(warmUp) || warmUp < 0 || warmUp >= minutes) {
+  process.stderr.write("--minutes takes a whole number from 1, --warm-up one below it.\n");
+  process.exit(2);
+}
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
-/** MiB of resident memory. */
-function residentMiB(pid: number): number {
-  const kib = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
-  return Math.round(Number(kib ?? 0) / 1024);
-}
-
-function workerdOf(pid: number): number {
-  const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>
-    readFileSync(`/proc/${pid}/task/${task}/children`, "utf8")
-      .split(" ")
-      .filter((child) => child !== ""),
-  );
-  const found = children.find((child) => readFileSync(`/proc/${child}/cmdline`, "utf8").includes("workerd"));
-  if (found === undefined) throw new Error("the relay has no runtime");
-  return Number(found);
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = [...numbers].toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? 0;
-}
-
-/** What grew, by name. */
-function grown(series: ReadonlyMap<string, number[]>): string[] {
-  const lines: string[] = [];
-  for (const [name, samples] of series) {
-    const quarter = Math.floor(samples.length / 4);
-    const [early, late] = [median(samples.slice(quarter, 2 * quarter)), median(samples.slice(-quarter))];
-    print(`${name}: ${early} MiB in the second quarter, ${late} MiB in the last, ${Math.max(...samples)} MiB at most`);
-    if (late > early * GROWTH + GROWTH_MIB) lines.push(`${name} grew from ${early} to ${late} MiB`);
-  }
-  return lines;
-}
-
 const world = await World.start(print);
+const late = setTimeout(
+  () => {
+    print("given up: calls did not come to an end");
+    void world.stop().finally(() => process.exit(1));
+  },
+  minutes * MINUTE_MS + LATE_MS,
+);
 const random = seeded(Number(values.seed ?? 1));
 const ledger = new Ledger();
-const until = AbortSignal.timeout(ms);
+const until = AbortSignal.timeout(minutes * MINUTE_MS);
 const callers = world.devices.flatMap((device) =>
   (["modern", "legacy"] as const).flatMap((era) =>
     device.tokens.map((token, at) =>
@@ -77,24 +56,27 @@ const callers = world.devices.flatMap((device) =>
 );
 const pids = new Map([
   ["workerd", workerdOf(world.relay?.pid ?? 0)],
+  ["relay", world.relay?.pid ?? 0],
   ...world.devices.map((d) => [`agent ${d.name}`, d.agent()?.pid ?? 0] as const),
 ]);
 const series = new Map([...pids.keys()].map((name) => [name, [] as number[]]));
-let cutAt = Date.now() + CUT_MS;
-const startedAt = Date.now();
-while (!until.aborted) {
-  await sleep(SAMPLE_MS);
-  for (const [name, pid] of pids) series.get(name)?.push(residentMiB(pid));
-  const seconds = Math.round((Date.now() - startedAt) / 1000);
-  print(`${seconds} s, ${ledger.size} calls: ${[...series].map(([name, samples]) => `${name} ${samples.at(-1)} MiB`).join(", ")}`);
-  if (Date.now() < cutAt) continue;
+
+for (let minute = 1; minute <= minutes; minute += 1) {
+  const samples = new Map([...pids.keys()].map((name) => [name, [] as number[]]));
+  for (let count = 0; count < SAMPLES_A_MINUTE; count += 1) {
+    await sleep(MINUTE_MS / SAMPLES_A_MINUTE);
+    for (const [name, pid] of pids) samples.get(name)?.push(residentMiB(pid));
+  }
+  for (const [name, taken] of samples) series.get(name)?.push(median(taken));
+  print(`minute ${minute}, ${ledger.size} calls: ${[...series].map(([name, all]) => `${name} ${all.at(-1)} MiB`).join(", ")}`);
   for (const device of world.devices) device.proxy.cut();
-  cutAt = Date.now() + CUT_MS;
 }
 await Promise.all(callers);
-await world.quiet(SAMPLE_MS * 6);
+await world.quiet(QUIET_MS);
 const report = ledger.check(world.counts);
-const leaks = grown(series);
+const memory = Object.fromEntries([...series].map(([name, all]) => [name, judge(all.slice(warmUp))]));
+clearTimeout(late);
 await world.stop();
-print(JSON.stringify({ ...report, leaks }, null, 2));
-process.exit(report.violations.length + leaks.length === 0 ? 0 : 1);
+print(JSON.stringify({ ...report, warmUpMinutes: warmUp, memory }, null, 2));
+const isGrowing = Object.values(memory).some(({ verdict }) => verdict === "growing");
+process.exit(report.violations.length > 0 || isGrowing ? 1 : 0);
