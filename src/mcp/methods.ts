@@ -1,9 +1,9 @@
-/** The methods the edge knows: what is forwarded, where the target is, what may be cached. One table, no code elsewhere. */
+/** The methods the edge knows: what is forwarded, where the target is, what may be cached. One table for MCP's own, no code elsewhere. */
 
-export interface MethodRule {
-  eras: readonly ("modern" | "legacy")[];
-  /** Member of params that names the target; `Mcp-Name` mirrors it. */
-  target?: "name" | "uri";
+import { EXTENSIONS, type ExtensionRule } from "../policy/extensions.ts";
+
+/** `Mcp-Name` mirrors the target. */
+export interface MethodRule extends ExtensionRule {
   /** Params hold a `ref` (completion/complete). */
   ref?: true;
   /** Results carry `ttlMs` and `cacheScope` towards modern callers (MCP 2026-07-28, Caching). */
@@ -29,12 +29,9 @@ export const FORWARDED: ReadonlyMap<string, MethodRule> = new Map<string, Method
   ["completion/complete", { eras: BOTH, ref: true }],
 ]);
 
-/** Methods of extensions that may pass, for full grants only. None yet: a method is listed once its ids are bound to grants. */
-export const EXTENSIONS: ReadonlyMap<string, MethodRule> = new Map<string, MethodRule>();
-
 /** The rule of a method that is forwarded for this era, or undefined. */
 export function forwardRule(method: string, era: "modern" | "legacy"): MethodRule | undefined {
-  const rule = FORWARDED.get(method) ?? EXTENSIONS.get(method);
+  const rule: MethodRule | undefined = FORWARDED.get(method) ?? EXTENSIONS.get(method);
   return rule?.eras.includes(era) === true ? rule : undefined;
 }
 

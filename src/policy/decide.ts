@@ -2,6 +2,7 @@
  * The access decision for one request, made on the body's method and target. Pure; used by the object before a call
  * is sent and for every list and capability shown to a caller (design section 7).
  */
+import { EXTENSIONS } from "./extensions.ts";
 import { type Access, access, isFull, type Kind, METHOD_KINDS, type Rights } from "./grant.ts";
 import { allNames, NO_PREFIXES, type Prefixes } from "./other-names.ts";
 
@@ -15,9 +16,6 @@ export interface AccessRequest {
   ref?: Record<string, unknown> | undefined;
 }
 
-/** Methods outside MCP's own that full grants may call. Ids that a method hands out have to be bound to grants first. */
-const EXTENSION_METHODS: ReadonlySet<string> = new Set();
-
 /** Decides one request. A list is always allowed: its items are filtered instead. */
 export function decide(rights: Rights, request: AccessRequest, prefixes: Prefixes = NO_PREFIXES): Decision {
   // A wire string is looked up, so names such as "constructor" must find nothing.
@@ -26,7 +24,7 @@ export function decide(rights: Rights, request: AccessRequest, prefixes: Prefixe
     return known.list ? "allowed" : access(rights, known.kind, allNames(prefixes, known.kind, request.target ?? ""));
   }
   if (request.method === "completion/complete") return decideCompletion(rights, request.ref, prefixes);
-  if (!EXTENSION_METHODS.has(request.method)) return "method";
+  if (!EXTENSIONS.has(request.method)) return "method";
   return isFull(rights) ? "allowed" : "beyond";
 }
 

@@ -1,7 +1,9 @@
 /** Input requests in all four pairings of eras, over a real relay, agent and upstream (design section 6). */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { altered } from "../support/altered.ts";
 import { modernRequest, readMessages } from "../support/clients.ts";
 import { LegacySession, toolValue, type Answering } from "../support/legacy-session.ts";
+import { eventually } from "../support/processes.ts";
 import { rawUpstream, type RawUpstream } from "../support/raw-upstream.ts";
 import { startStack, type Stack } from "../support/stack.ts";
 
@@ -200,6 +202,25 @@ describe.each(["legacy", "modern"] as const)("with a %s upstream", (era) => {
       else expect(answer).toMatchObject({ error: { code: 1007, data: { reason: "upstream_failed" } } });
     });
   });
+
+  test.each([
+    ["modern", "2026-07-28"],
+    ["legacy", "2025-11-25"],
+    ["legacy", "2025-06-18"],
+    ["legacy", "2025-03-26"],
+  ] as const)("the audit says what a %s client and the upstream spoke: %s", async (client, version) => {
+    const { token, grant } = await stack.relay.createToken(stack.device);
+    if (client === "modern") await new ModernCaller(stack, token).once("echo", {});
+    else await (await LegacySession.open(stack.mcpUrl, token, {}, version)).callTool("echo");
+    const rows = await eventually("the row", async () => {
+      const headers = { authorization: `Bearer ${stack.relay.ownerToken}` };
+      const response = await fetch(`${stack.relay.url}/api/audit?grant=${grant}`, { headers });
+      const calls = ((await response.json()) as { rows: Json[] }).rows.filter((row) => row["kind"] === "call");
+      return calls.length > 0 && calls;
+    });
+    const upstreamProtocol = era === "modern" ? "2026-07-28" : "2025-11-25";
+    expect(rows).toMatchObject([{ method: "tools/call", target: "echo", outcome: "ok", clientProtocol: version, upstreamProtocol }]);
+  });
 });
 
 describe("a parked call", () => {
@@ -242,7 +263,7 @@ describe("a parked call", () => {
     const caller = new ModernCaller(stack);
     const { requestState = "" } = await caller.asked("ask", { kinds: ["form"] });
     const { token } = await stack.relay.createToken(stack.device);
-    const tampered = `${requestState.slice(0, -3)}AAA`;
+    const tampered = altered(requestState);
     for (const [who, tool, args, state] of [
       [caller, "ask", { kinds: ["form"] }, tampered],
       [caller, "ask", { kinds: ["form", "roots"] }, requestState],
