@@ -1,33 +1,5 @@
-/** What a client declared against what it is asked for, and what a device offers against what the edge carries. Pure. */
+/** What a client declares and a device offers against what the edge carries. Pure. */
 import { isObject, type JsonObject } from "./json-rpc.ts";
-
-/**
- * The capabilities a client lacks for an input request, as the object that -32021 names, or null when it has them.
- * An empty `elicitation` means form mode only (MCP 2026-07-28, Elicitation).
- */
-export function missingCapability(capabilities: JsonObject, method: string, params: unknown): JsonObject | null {
-  if (method === "roots/list") return isObject(capabilities["roots"]) ? null : { roots: {} };
-  if (method === "sampling/createMessage") {
-    const sampling = capabilities["sampling"];
-    const wantsTools = isObject(params) && params["tools"] !== undefined;
-    if (!isObject(sampling)) return { sampling: wantsTools ? { tools: {} } : {} };
-    return wantsTools && !isObject(sampling["tools"]) ? { sampling: { tools: {} } } : null;
-  }
-  const mode = isObject(params) && params["mode"] === "url" ? "url" : "form";
-  const elicitation = capabilities["elicitation"];
-  const has = isObject(elicitation) && (isObject(elicitation[mode]) || (mode === "form" && elicitation["url"] === undefined));
-  return has ? null : { elicitation: { [mode]: {} } };
-}
-
-/** Puts one requirement into another, one level deep, which is as deep as they go. */
-export function joinCapabilities(a: JsonObject, b: JsonObject): JsonObject {
-  const joined: JsonObject = { ...a };
-  for (const [key, value] of Object.entries(b)) {
-    const known = joined[key];
-    joined[key] = isObject(known) && isObject(value) ? { ...known, ...value } : value;
-  }
-  return joined;
-}
 
 /** Extensions whose methods and result types the edge does not carry, so that no side may believe in them. */
 const NOT_CARRIED: ReadonlySet<string> = new Set(["io.modelcontextprotocol/tasks"]);

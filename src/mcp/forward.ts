@@ -12,6 +12,8 @@ import type { CallRun, Step } from "./call-run.ts";
 import type { EdgeContext } from "./context.ts";
 import type { EventFilter } from "./events.ts";
 import { inputRequiredAnswer, readAsk, relayAsk, type OpenAsk } from "./input-requests.ts";
+import { missingCapabilityAnswer } from "./input-required.ts";
+import { isObject } from "./json-rpc.ts";
 import { resultFrameAnswer, type ResultPayload } from "./outcome.ts";
 import { isSilent, refusalAnswer } from "./refusals.ts";
 import type { StateRequest } from "./request-state.ts";
@@ -100,6 +102,8 @@ function errorStepAnswer(shape: Shape, step: Extract<Step, { kind: "error" }>): 
   if (frame.origin === "upstream") return upstreamErrorAnswer(shape, frame, textOf(step.payload));
   const failure: Failure = { reason: frame.reason, outcome: frame.outcome, message: frame.message };
   if (frame.data !== undefined) failure.data = frame.data;
+  const required = frame.data?.["requiredCapabilities"];
+  if (shape.era === "modern" && isObject(required)) return missingCapabilityAnswer(shape.idText, required, frame.data?.["upstream"]);
   if (isSilent(shape.era, failure)) return { status: 200, body: null };
   return failureAnswer(shape.idText, failure);
 }

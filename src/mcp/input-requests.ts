@@ -4,11 +4,11 @@
  */
 import { askKeyOf, type SessionUse } from "../../durable/rpc.ts";
 import { RPC } from "../errors.ts";
+import { joinCapabilities, missingCapability } from "../policy/input-capabilities.ts";
 import { payloadText, type Payload } from "../tunnel/codec.ts";
 import type { Ask } from "../tunnel/frames.ts";
 import { failureAnswer, type Answer } from "./answer.ts";
 import type { CallRun } from "./call-run.ts";
-import { joinCapabilities, missingCapability } from "./capabilities.ts";
 import type { EdgeContext } from "./context.ts";
 import { missingCapabilityAnswer } from "./input-required.ts";
 import { isObject, type JsonObject } from "./json-rpc.ts";

@@ -1,14 +1,15 @@
 /** Checks of an `input_required` result that a modern device sent itself (MCP 2026-07-28, MRTR). Pure. */
 import { RPC } from "../errors.ts";
+import { joinCapabilities, missingCapability } from "../policy/input-capabilities.ts";
 import { errorAnswer, type Answer } from "./answer.ts";
-import { joinCapabilities, missingCapability } from "./capabilities.ts";
 import { isObject, type JsonObject } from "./json-rpc.ts";
 import type { Shape } from "./shape.ts";
 
-/** -32021 with what is missing: nothing is asked that the caller did not declare. */
-export function missingCapabilityAnswer(idText: string, required: JsonObject): Answer {
+/** -32021 with what is missing: nothing is asked that the caller did not declare. `upstream` is what the tool said of it. */
+export function missingCapabilityAnswer(idText: string, required: JsonObject, upstream?: unknown): Answer {
   return errorAnswer(400, idText, RPC.missingCapability, "The tool needs input that this client cannot be asked for.", {
     requiredCapabilities: required,
+    ...(upstream === undefined ? {} : { upstream }),
   });
 }
 

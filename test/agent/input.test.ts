@@ -98,6 +98,26 @@ describe("a legacy server's requests", () => {
     }
   });
 
+  test("that a client cannot be asked end its call only when it is certain whose they are", async () => {
+    const code = rawServer(`
+      const waiting = [];
+      tool(async (m) => {
+        waiting.push(m);
+        if (waiting.length < m.params.arguments.at) return;
+        for (const one of waiting.splice(0)) void ask("roots/list", {}).then((said) => reply(one.id, { ...text(said.code), isError: true }));
+      });`);
+    const { agent } = await connected([script(code)]);
+    const client = modernClient({});
+    const alone = await agent.outcome(agent.call({ ...T, client }, { arguments: { at: 1 } }));
+    expect(alone.frame).toMatchObject({
+      origin: "agent",
+      reason: "upstream_failed",
+      data: { requiredCapabilities: { roots: {} }, upstream: { isError: true, content: [{ text: "-32601" }] } },
+    });
+    const two = [1, 2].map(() => agent.call({ ...T, client }, { arguments: { at: 2 } }));
+    for (const callId of two) expect(JSON.parse((await agent.outcome(callId)).payload)).toMatchObject({ isError: true });
+  });
+
   test("a shared instance declares no input capability to the server", async () => {
     const code = rawServer(
       `tool((m) => reply(m.id, text(JSON.stringify(seen.find((s) => s.method === "initialize").params.capabilities))));`,

@@ -26,6 +26,15 @@ function kindOf(request: { method: string; params?: Json | undefined }): (typeof
 }
 const answering: Answering = (request) => ANSWERS[kindOf(request)];
 
+const CAPABILITY_OF = { form: "elicitation", url: "elicitation", sampling: "sampling", roots: "roots" } as const;
+/** What a client declares, what it lacks, and the question that needs it. */
+const LACKING: [object, object, (typeof KINDS)[number]][] = [
+  [{}, { elicitation: { form: {} } }, "form"],
+  [{ elicitation: { form: {} } }, { elicitation: { url: {} } }, "url"],
+  [{ elicitation: {} }, { sampling: {} }, "sampling"],
+  [{ elicitation: {}, sampling: {} }, { roots: {} }, "roots"],
+];
+
 interface Round {
   resultType: string;
   inputRequests: Record<string, { method: string; params?: Json }>;
@@ -115,21 +124,17 @@ describe.each(["legacy", "modern"] as const)("with a %s upstream", (era) => {
       expect(value).toMatchObject({ form: { action } });
     });
 
-    test.each([
-      [{}, { elicitation: { form: {} } }, "form"],
-      [{ elicitation: { form: {} } }, { elicitation: { url: {} } }, "url"],
-      [{ elicitation: {} }, { sampling: {} }, "sampling"],
-      [{ elicitation: {}, sampling: {} }, { roots: {} }, "roots"],
-    ])("a client with %j is not asked for what it lacks: -32021 names %j", async (capabilities, requiredCapabilities, kind) => {
-      // A legacy upstream hears what the client declared and that it cannot ask; this one asks all the same.
-      const { status, answer } = await new ModernCaller(stack).once("ask", { kinds: [kind] }, {}, capabilities);
-      if (era === "legacy" && !("elicitation" in capabilities && kind === "url")) {
-        expect(toolValue(answer)).toEqual({ [kind]: { error: expect.objectContaining({ code: -32601 }) } });
-        return;
-      }
-      expect(status).toBe(400);
-      expect(answer).toMatchObject({ id: 1, error: { code: -32021, data: { requiredCapabilities } } });
-    });
+    test.each(LACKING)(
+      "a client with %j is not asked for what it lacks: -32021 names %j",
+      async (capabilities, requiredCapabilities, kind) => {
+        for (const how of ["error", "result"]) {
+          const { status, answer } = await new ModernCaller(stack).once("need", { kinds: [kind], how }, {}, capabilities);
+          expect(status).toBe(400);
+          expect(answer).toMatchObject({ id: 1, error: { code: -32021, data: { requiredCapabilities } } });
+          if (era === "legacy") expect(JSON.stringify(answer)).toContain("Cannot go on");
+        }
+      },
+    );
   });
 
   describe("and a legacy client", () => {
@@ -199,7 +204,10 @@ describe.each(["legacy", "modern"] as const)("with a %s upstream", (era) => {
       const { answer, before } = await session.request("tools/call", { name: "ask", arguments: { kinds: ["form"] } }, answering);
       expect(before).toEqual([]);
       if (era === "legacy") expect(toolValue(answer)).toEqual({ form: { error: expect.objectContaining({ code: -32601 }) } });
-      else expect(answer).toMatchObject({ error: { code: 1007, data: { reason: "upstream_failed" } } });
+      else {
+        const data = { reason: "upstream_failed", requiredCapabilities: { elicitation: { form: {} } } };
+        expect(answer).toMatchObject({ error: { code: 1007, message: expect.stringContaining("elicitation/create"), data } });
+      }
     });
   });
 
@@ -223,7 +231,7 @@ describe.each(["legacy", "modern"] as const)("with a %s upstream", (era) => {
   });
 });
 
-describe("a parked call", () => {
+describe("a legacy upstream and a modern client", () => {
   let upstream: RawUpstream;
   let stack: Stack;
   beforeAll(async () => {
@@ -232,9 +240,16 @@ describe("a parked call", () => {
   });
   afterAll(() => stack?.stop());
 
+  test.each(LACKING)("with %j, a tool that can do without goes on: lacks %j", async (capabilities, _required, kind) => {
+    // The upstream heard what the client declared; this one asks all the same.
+    const { status, answer } = await new ModernCaller(stack).once("ask", { kinds: [kind] }, {}, capabilities);
+    const code = Object.hasOwn(capabilities, CAPABILITY_OF[kind]) ? -32602 : -32601;
+    expect([status, toolValue(answer)]).toEqual([200, { [kind]: { error: expect.objectContaining({ code }) } }]);
+  });
+
   const form = { inputResponses: { a1: ANSWERS.form } };
 
-  test("takes its answer once: a replayed state is an error and runs nothing", async () => {
+  test("a parked call takes its answer once: a replayed state is an error and runs nothing", async () => {
     const caller = new ModernCaller(stack);
     const { inputRequests, requestState } = await caller.asked("two_rounds", {});
     const answers = { inputResponses: Object.fromEntries(Object.keys(inputRequests).map((key) => [key, ANSWERS.form])), requestState };
@@ -248,7 +263,7 @@ describe("a parked call", () => {
     expect(late.answer).toMatchObject({ error: { code: -32602 } });
   });
 
-  test("is asked again when the retry answers nothing that was asked", async () => {
+  test("a parked call is asked again when the retry answers nothing that was asked", async () => {
     const caller = new ModernCaller(stack);
     const { inputRequests, requestState } = await caller.asked("ask", { kinds: ["form"] });
     for (const inputResponses of [undefined, {}, { other: { action: "accept" } }, { [Object.keys(inputRequests)[0] ?? ""]: 7 }]) {
@@ -259,7 +274,7 @@ describe("a parked call", () => {
     expect(toolValue(ended.answer)).toEqual({ form: ANSWERS.form });
   });
 
-  test("does not open to a changed, a foreign or a borrowed state", async () => {
+  test("a parked call does not open to a changed, a foreign or a borrowed state", async () => {
     const caller = new ModernCaller(stack);
     const { requestState = "" } = await caller.asked("ask", { kinds: ["form"] });
     const { token } = await stack.relay.createToken(stack.device);
@@ -278,7 +293,7 @@ describe("a parked call", () => {
     expect(toolValue(ended.answer)).toEqual({ form: ANSWERS.form });
   });
 
-  test("ends with its grant: the upstream hears a cancel, and the state opens nothing", async () => {
+  test("a parked call ends with its grant: the upstream hears a cancel, and the state opens nothing", async () => {
     const { token, grant } = await stack.relay.createToken(stack.device);
     const caller = new ModernCaller(stack, token);
     const before = (await upstream.seen("cancelled")).length;

@@ -8,6 +8,8 @@ import type { CallSink, InputMethod, UpstreamCall } from "./upstream.ts";
 export interface Running {
   call: UpstreamCall;
   sink: CallSink;
+  /** What its client would have had to declare for what the upstream asked of it in vain. */
+  lacked?: Record<string, unknown>;
 }
 
 /** The client capability that an input request needs. */
@@ -17,13 +19,13 @@ const CAPABILITY: ReadonlyMap<string, string> = new Map([
   ["roots/list", "roots"],
 ]);
 /** Methods during which an upstream may ask (MCP 2026-07-28, MRTR; applied to legacy upstreams alike). */
-const ASKING = new Set(["tools/call", "prompts/get", "resources/read"]);
+export const ASKING: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "resources/read"]);
 
 export function isInputMethod(method: string): method is InputMethod {
   return CAPABILITY.has(method);
 }
 
-/** True when the call's client declared what the input request needs, and the method may ask. */
+/** True when the call's client declared what the input request is about, in whatever mode, and the method may ask. */
 export function mayAsk(call: UpstreamCall, method: InputMethod): boolean {
   const capability = CAPABILITY.get(method);
   return ASKING.has(call.method) && capability !== undefined && Object.hasOwn(call.client.capabilities, capability);
@@ -67,6 +69,12 @@ export class InFlight {
   ownerOfRequest(method: InputMethod): Running | undefined {
     const candidates = [...this.#running].filter((entry) => mayAsk(entry.call, method));
     return candidates.length === 1 ? candidates[0] : undefined;
+  }
+
+  /** The only call that an upstream may ask at all, whatever its client declared. */
+  onlyAsking(): Running | undefined {
+    const asking = [...this.#running].filter(({ call }) => ASKING.has(call.method));
+    return asking.length === 1 ? asking[0] : undefined;
   }
 
   /** The call a log without a label goes to. */

@@ -2,9 +2,11 @@
  * `input_required` of a modern upstream, for a caller that cannot answer it itself: its requests become asks, the
  * answers the extra members of the next round (MCP 2026-07-28, "Multi round-trip requests").
  */
+import { joinCapabilities } from "../../policy/input-capabilities.ts";
 import { failure, type AgentFailure } from "../failure.ts";
 import { lastMember, parseValue, scanMembers, ScanError, valueOf } from "../../tunnel/json-scan.ts";
-import { isInputMethod, mayAsk } from "./in-flight.ts";
+import { ASKING, isInputMethod } from "./in-flight.ts";
+import { lackedBy } from "./lacking.ts";
 import { oneLine } from "./params.ts";
 import type { CallSink, InputMethod, UpstreamCall } from "./upstream.ts";
 
@@ -29,9 +31,9 @@ export function asksForInput(result: Uint8Array): boolean {
 /** Puts the questions of an `input_required` result to the caller and waits for all answers. */
 export async function answerRound(call: UpstreamCall, sink: CallSink, result: Uint8Array): Promise<Round> {
   const read = readQuestions(result);
-  if (!read) return failed("The tool server asked for input in a way the protocol does not know.");
-  const refused = read.questions.find((question) => !mayAsk(call, question.method));
-  if (refused) return failed(`The tool needs ${refused.method} and the client does not offer it.`);
+  if (!read || !ASKING.has(call.method)) return failed("The tool server asked for input in a way the protocol does not know.");
+  const lacking = lackedIn(call, read.questions);
+  if (lacking) return lacking;
   const answers = await Promise.all(
     read.questions.map(async (question) => ({ question, answer: await sink.ask(question.method, question.params) })),
   );
@@ -47,8 +49,24 @@ export async function answerRound(call: UpstreamCall, sink: CallSink, result: Ui
   return { kind: "next", members, hasQuestions: read.questions.length > 0 };
 }
 
-function failed(message: string): Round {
-  return { kind: "failed", failure: failure("upstream_failed", "unknown", message) };
+/** Why the caller cannot be asked, with what it would have to declare; null when it can. */
+function lackedIn(call: UpstreamCall, questions: readonly Question[]): Round | null {
+  let required: Record<string, unknown> | null = null;
+  const methods = new Set<InputMethod>();
+  for (const { method, params } of questions) {
+    const lacked = lackedBy(call, method, params);
+    if (lacked === null) continue;
+    required = joinCapabilities(required ?? {}, lacked);
+    methods.add(method);
+  }
+  if (required === null) return null;
+  return failed(`The tool needs ${[...methods].join(" and ")} in a way that the client does not offer.`, {
+    requiredCapabilities: required,
+  });
+}
+
+function failed(message: string, data?: Record<string, unknown>): Round {
+  return { kind: "failed", failure: failure("upstream_failed", "unknown", message, data) };
 }
 
 /** The questions, and the state as JSON text, exactly as it came. Null when neither is there or one is malformed. */

@@ -10,6 +10,7 @@ import { nameHeader } from "./http-headers.ts";
 import { InFlight, isCandidate, Turns, type Running, type Sharing } from "./in-flight.ts";
 import { answerRound, asksForInput } from "./input-rounds.ts";
 import { parseValue } from "../../tunnel/json-scan.ts";
+import { lackingFailure } from "./lacking.ts";
 import type { LaneListener, Notification, RawOutcome, ServerRequest } from "./lane.ts";
 import { LogLevel } from "./log-level.ts";
 import { buildParams } from "./params.ts";
@@ -147,7 +148,9 @@ export class Instance {
     const stop = () => raw.cancel(String(signal.reason));
     signal.addEventListener("abort", stop, { once: true });
     try {
-      return await raw.settled;
+      const outcome = await raw.settled;
+      const lacking = this.facts.era === "legacy" ? lackingFailure(entry, outcome) : null;
+      return lacking === null ? outcome : { kind: "failed", failure: lacking };
     } finally {
       signal.removeEventListener("abort", stop);
       this.#inFlight.remove(entry);
@@ -201,9 +204,11 @@ export class Instance {
         const owner = this.#inFlight.ownerOfLog(levelOf(message), this.facts.era, this.#options.sharing);
         owner?.sink.event("notifications/message", message.params);
       },
-      // A server that was told of no input has nobody to ask, however many calls are in flight.
+      // A server that many share was told of no input and has nobody to ask, however many calls are in flight.
       request: (request) =>
-        this.#options.declaresInput ? this.#requests.takeFrom(request, this.#inFlight) : this.#requests.refuse(request),
+        this.#options.declaresInput || this.#options.sharing === "one_grant"
+          ? this.#requests.takeFrom(request, this.#inFlight)
+          : this.#requests.refuse(request),
       withdrawn: (id) => this.#requests.withdraw(id),
       closed: (reason) => {
         const isOwn = this.#isClosing;

@@ -3,7 +3,8 @@
  * says; refused at once when they belong to none (design section 6).
  */
 import { RPC } from "../../errors.ts";
-import { isInputMethod, mayAsk, type InFlight, type Running } from "./in-flight.ts";
+import { ASKING, isInputMethod, type InFlight, type Running } from "./in-flight.ts";
+import { lackedBy, noteLacking } from "./lacking.ts";
 import type { Lane, ServerRequest } from "./lane.ts";
 import type { AskAnswer, InputMethod } from "./upstream.ts";
 
@@ -22,14 +23,18 @@ export class ServerRequests {
   /** A request that belongs to this call for certain. */
   take(request: ServerRequest, owner: Running): void {
     if (this.#answerOwn(request)) return;
-    if (isInputMethod(request.method) && mayAsk(owner.call, request.method)) void this.#ask(request, request.method, owner);
-    else this.refuse(request);
+    const { method } = request;
+    if (!isInputMethod(method) || !ASKING.has(owner.call.method)) return this.refuse(request);
+    const lacked = lackedBy(owner.call, method, request.params);
+    if (lacked === null) void this.#ask(request, method, owner);
+    else this.#lane.respond(request.id, "error", noteLacking(owner, method, lacked));
   }
 
   /** A request without a label. */
   takeFrom(request: ServerRequest, calls: InFlight): void {
     if (this.#answerOwn(request)) return;
-    const owner = isInputMethod(request.method) ? calls.ownerOfRequest(request.method) : undefined;
+    // With no call that declared it, the only one that can have asked hears what it lacks.
+    const owner = isInputMethod(request.method) ? (calls.ownerOfRequest(request.method) ?? calls.onlyAsking()) : undefined;
     if (owner) this.take(request, owner);
     else this.refuse(request);
   }
