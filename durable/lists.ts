@@ -2,7 +2,7 @@
  * The four lists: forwarded while the device is online, filtered by grant, kept in the catalogue; answered from the
  * catalogue, and marked so, while the device is away or its upstream cannot answer (design section 6).
  */
-import type { Reason } from "../src/errors.ts";
+import type { Failure, Reason } from "../src/errors.ts";
 import { CATALOGUE } from "../src/limits.ts";
 import { type ListSpec, visibleItems } from "../src/policy/decide.ts";
 import { type Grant, isFull } from "../src/policy/grant.ts";
@@ -52,8 +52,7 @@ function collect(desk: Desk, call: PendingCall): ListCollector {
     onEnd: () => {
       endCall(desk, call);
     },
-    onTooLarge: (size) =>
-      cancelCall(desk, call, "caller_left", { reason: "too_large", outcome: "unknown", data: { size, cap: CATALOGUE.maxBytes } }),
+    onTooLarge: (size) => cancelCall(desk, call, "caller_left", beyond("bytes", size, CATALOGUE.maxBytes)),
   });
   call.sink = sink;
   return sink;
@@ -80,7 +79,9 @@ function fromDevice(desk: Desk, callId: string, asked: Asked, { frame, text }: E
     const message = "The tool server on the device sent a list that is not one.";
     return { ok: false, refusal: { kind: "failure", failure: { reason: "upstream_failed", outcome: "unknown", message } } };
   }
-  if (spec.member === "tools" && items.length > CATALOGUE.maxTools) return tooManyTools(items.length);
+  if (spec.member === "tools" && items.length > CATALOGUE.maxTools) {
+    return { ok: false, refusal: { kind: "failure", failure: beyond("tools", items.length, CATALOGUE.maxTools) } };
+  }
   const isWhole = asked.isWholeList && result["nextCursor"] === undefined;
   if (isWhole && isNeutral(asked.client, frame.protocol) && desk.catalogue.replaceList(spec.member, items)) {
     desk.meta.set("catalogueDigest", null);
@@ -101,10 +102,10 @@ function shownItems(
   return spec.member === "tools" && client?.era === "legacy" ? legacyTools(visible) : visible;
 }
 
-function tooManyTools(size: number): CallReply {
-  const message = `The device lists ${size} tools at once; at most ${CATALOGUE.maxTools} are carried. Let its server list them in pages.`;
-  const data = { size, cap: CATALOGUE.maxTools };
-  return { ok: false, refusal: { kind: "failure", failure: { reason: "too_large", outcome: "unknown", message, data } } };
+/** A list that is over one of the catalogue's bounds, and what its owner can do. */
+function beyond(unit: "tools" | "bytes", size: number, cap: number): Failure {
+  const message = `The device lists ${size} ${unit} at once; at most ${cap} are carried. Let its server list in pages.`;
+  return { reason: "too_large", outcome: "unknown", message, data: { size, cap } };
 }
 
 /**

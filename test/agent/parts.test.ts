@@ -281,6 +281,8 @@ describe("the catalogue", () => {
       tools: Array.from({ length: CATALOGUE.maxTools + 5 }, (_, i) => `{"name":"t${i}"}`),
       resources: [`{"uri":"${"x".repeat(CATALOGUE.maxBytes)}"}`],
     };
+    const most = { ...lists("a"), tools: many.tools.slice(0, CATALOGUE.maxTools) };
+    expect(catalogueText(most)).toMatchObject({ tools: CATALOGUE.maxTools, left: 0 });
     const { text, left } = catalogueText(many);
     expect(left).toBe(6);
     const value = JSON.parse(text) as { tools: unknown[]; resources: unknown[] };
