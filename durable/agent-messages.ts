@@ -82,7 +82,7 @@ export class AgentMessages {
         return this.#drop(link, CLOSE.normal, "bye");
       case "changed":
         if (frame.what !== "resource") return this.#desk.listChanges.said(frame.what);
-        if (frame.uri !== undefined) this.#desk.listeners.resourceUpdated(frame.uri);
+        if (frame.uri !== undefined) this.#desk.listeners.resourceUpdated(frame.uri, frame.grant);
         return;
       case "credit":
         return uploadCredit(this.#desk, link, frame);

@@ -88,7 +88,7 @@ function tooMany(max: number): Refusal {
 /** Has the device asked for what the listener wants. What an upstream refuses a modern listener does not get. */
 async function subscribe(desk: Desk, owner: string, grant: Grant): Promise<void> {
   const uris = desk.subscriptions.of(owner).filter((uri) => coversResource(grant.rights, desk.catalogue.prefixes, uri));
-  const taken = await Promise.all(uris.map(async (uri) => ({ uri, taken: await desk.upstreamResources.want(uri) })));
+  const taken = await Promise.all(uris.map(async (uri) => ({ uri, taken: await desk.upstreamResources.want({ grant: grant.id, uri }) })));
   for (const { uri, taken: answer } of taken) if (answer.kind === "refused") desk.subscriptions.remove(owner, uri);
 }
 

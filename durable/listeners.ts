@@ -11,6 +11,7 @@ import { LISTEN_CLOSE, LIST_KINDS, type ListKind, type ListVersions } from "../s
 import type { Desk } from "./desk.ts";
 import { closeListeners, type Listener, type ListenerAttachment, listeners, tellListener } from "./listener-sockets.ts";
 import { listenerOwner, sessionOwner } from "./subscriptions.ts";
+import { EVERYBODY, type ResourceWant } from "./upstream-resources.ts";
 
 const NONE: ListVersions = { tools: 0, prompts: 0, resources: 0 };
 
@@ -59,17 +60,22 @@ export class Listeners {
     }
   }
 
-  /** Tells everybody who subscribed to a resource, or to what it is a part of, that it changed. */
-  resourceUpdated(uri: string): void {
+  /**
+   * Tells everybody who subscribed to a resource, or to what it is a part of, that it changed. With a grant only that
+   * grant's: it changed in an instance of the upstream that nobody else has.
+   */
+  resourceUpdated(uri: string, grant?: string): void {
     let isWanted = false;
     for (const listener of this.#open()) {
+      if (grant !== undefined && listener.facts.grant !== grant) continue;
       if (!this.#desk.subscriptions.of(ownerOf(listener.facts)).some((subscribed) => concerns(subscribed, uri))) continue;
       isWanted = true;
       const rights = this.#rights(listener);
       if (rights !== null && coversResource(rights, this.#desk.catalogue.prefixes, uri)) tellListener(listener, { type: "resource", uri });
     }
     // The end of a subscription can be lost with a link: the agent is told again, so that it does not wake this object.
-    if (!isWanted && !this.#wanted().has(uri)) this.#desk.upstreamResources.end(uri);
+    const isSubscribed = isWanted || this.#wanted().some((want) => want.uri === uri && (grant === undefined || want.grant === grant));
+    if (!isSubscribed) this.#desk.upstreamResources.end({ grant: grant ?? EVERYBODY, uri });
   }
 
   /** Whether a session's own stream is open. */
@@ -126,14 +132,14 @@ export class Listeners {
     return grant !== undefined && isUsable(grant, this.#desk.now()) ? grant.rights : null;
   }
 
-  /** The resources that somebody who can be told of them subscribed to. */
-  #wanted(all: readonly Listener[] = listeners(this.#desk.ctx)): Set<string> {
-    const wanted = new Set<string>();
+  /** The resources that somebody who can be told of them subscribed to, by grant; some more than once. */
+  #wanted(all: readonly Listener[] = listeners(this.#desk.ctx)): ResourceWant[] {
+    const wanted: ResourceWant[] = [];
     for (const listener of all) {
       const rights = this.#rights(listener);
       if (rights === null) continue;
       for (const uri of this.#desk.subscriptions.of(ownerOf(listener.facts)))
-        if (coversResource(rights, this.#desk.catalogue.prefixes, uri)) wanted.add(uri);
+        if (coversResource(rights, this.#desk.catalogue.prefixes, uri)) wanted.push({ grant: listener.facts.grant, uri });
     }
     return wanted;
   }

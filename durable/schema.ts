@@ -44,6 +44,12 @@ const STEPS: readonly (readonly string[])[] = [
     // The audit has what it held, and a write here holds back whatever the object sends until it is on disk.
     "DROP TABLE rates",
   ],
+  [
+    // By grant as well, for an instance of an upstream can be one grant's own. What was asked before is asked again.
+    "DROP TABLE upstream_resources",
+    `CREATE TABLE upstream_resources (
+       grant_id TEXT NOT NULL, uri TEXT NOT NULL, instance TEXT NOT NULL, is_taken INTEGER NOT NULL, PRIMARY KEY (grant_id, uri)) STRICT`,
+  ],
 ];
 
 /** Whether the object has state at all: false until the first dial-in, and again once it is destroyed. */

@@ -1,6 +1,6 @@
 /**
  * `resources/subscribe` and `resources/unsubscribe` of legacy clients. They change what the session wants, never what
- * others do; the device is asked once for each resource. Updates go out on the session's own stream.
+ * others do; the device is asked once for each resource and grant. Updates go out on the session's own stream.
  */
 import { LISTEN } from "../src/limits.ts";
 import { encode } from "../src/tunnel/codec.ts";
@@ -42,7 +42,7 @@ export async function changeSubscription(
     const message = `A session can be subscribed to ${LISTEN.resources} resources. Unsubscribe from one first.`;
     return { ok: false, refusal: { kind: "params", message } };
   }
-  const taken = await desk.upstreamResources.want(uri);
+  const taken = await desk.upstreamResources.want({ grant: session.grant, uri });
   // The session may have ended while the device was asked.
   if (desk.sessions.peek(session.grant, session.id) === undefined) desk.listeners.keep();
   if (taken.kind !== "refused") return done(request.callId);

@@ -1,7 +1,7 @@
 /**
- * What the agent is subscribed to on behalf of everybody: each resource once, however many listeners and sessions want
- * it, so that nobody's end is somebody else's. Asked by internal calls, which belong to no grant; asked again when
- * another run of the agent comes. The agent treats both requests as a set, so repeating one changes nothing.
+ * What the agent is subscribed to, by grant: each resource once for a grant, however many of its listeners and sessions
+ * want it, so that nobody's end is somebody else's. Asked by internal calls; asked again when another run of the agent
+ * comes. The agent treats both requests as a set, so repeating one changes nothing.
  */
 import { LISTEN } from "../src/limits.ts";
 import { otherNames } from "../src/policy/other-names.ts";
@@ -11,12 +11,19 @@ import type { Desk } from "./desk.ts";
 /** What became of a request: taken by the device, to be taken when it is back, or refused by the upstream with its own error. */
 export type Taken = { kind: "taken" } | { kind: "later" } | { kind: "refused"; message: string | Uint8Array };
 
-interface Asked {
+/** A resource, and a grant whose listeners want it. */
+export interface ResourceWant {
+  grant: string;
   uri: string;
-  answered: PromiseWithResolvers<Taken>;
 }
 
-const INTERNAL = { grant: "", label: "relay", member: "" } as const;
+/** In the end of a subscription: no grant wants the resource. */
+export const EVERYBODY = "";
+
+interface Asked {
+  want: ResourceWant;
+  answered: PromiseWithResolvers<Taken>;
+}
 
 export class UpstreamResources {
   readonly #desk: Desk;
@@ -30,40 +37,43 @@ export class UpstreamResources {
   }
 
   /** Subscribes to a resource, or joins whoever did. Settles within LISTEN.subscribeMs; never rejects. */
-  async want(uri: string): Promise<Taken> {
+  async want(want: ResourceWant): Promise<Taken> {
     const link = this.#desk.links.current();
     if (link === null) return { kind: "later" };
-    const row = this.#row(uri);
+    const row = this.#row(want);
     if (row !== undefined && row.is_taken === 1 && row.instance === link.attachment.instance) return { kind: "taken" };
-    const asked = this.#pending(uri) ?? this.#subscribe(uri);
+    const asked = this.#pending(want) ?? this.#subscribe(want);
     return asked === null ? { kind: "later" } : withLimit(asked.answered.promise);
   }
 
   /** Makes what the agent is subscribed to equal to what is wanted. Asks only for differences. */
-  keep(wanted: ReadonlySet<string>): void {
+  keep(wants: readonly ResourceWant[]): void {
+    const wanted = new Map(wants.map((want) => [keyOf(want), want]));
     const link = this.#desk.links.current();
     const instance = link?.attachment.instance;
     const rows = this.#desk.ctx.storage.sql
-      .exec<{ uri: string; instance: string; is_taken: number }>("SELECT uri, instance, is_taken FROM upstream_resources")
+      .exec<{ grant: string; uri: string; instance: string; is_taken: number }>(
+        "SELECT grant_id AS grant, uri, instance, is_taken FROM upstream_resources",
+      )
       .toArray();
     const held = new Set<string>();
     for (const row of rows) {
       // Another run of the agent begins without any.
       const isHere = instance === undefined || row.instance === instance;
-      if (isHere && wanted.has(row.uri)) {
-        if (row.is_taken === 1 || this.#pending(row.uri) !== undefined) held.add(row.uri);
+      if (isHere && wanted.has(keyOf(row))) {
+        if (row.is_taken === 1 || this.#pending(row) !== undefined) held.add(keyOf(row));
       } else {
-        this.#forget(row.uri);
-        if (isHere) this.end(row.uri);
+        this.#forget(row);
+        if (isHere) this.end(row);
       }
     }
     if (link === null) return;
-    for (const uri of wanted) if (!held.has(uri)) this.#subscribe(uri);
+    for (const [key, want] of wanted) if (!held.has(key)) this.#subscribe(want);
   }
 
   /** Ends a subscription at the agent, also one that this object does not know of. */
-  end(uri: string): void {
-    const callId = this.#send("resources/unsubscribe", uri);
+  end(want: ResourceWant): void {
+    const callId = this.#send("resources/unsubscribe", want);
     if (callId !== null) this.#ending.add(callId);
   }
 
@@ -72,7 +82,7 @@ export class UpstreamResources {
     this.#ending.clear();
     for (const [callId, asked] of this.#asked) {
       this.#asked.delete(callId);
-      this.#forget(asked.uri);
+      this.#forget(asked.want);
       asked.answered.resolve({ kind: "later" });
     }
   }
@@ -87,50 +97,56 @@ export class UpstreamResources {
     this.#ending.delete(callId);
     this.#asked.delete(callId);
     this.#desk.delivered.add(callId);
-    if (asked !== undefined) asked.answered.resolve(this.#answer(asked.uri, frame, message));
+    if (asked !== undefined) asked.answered.resolve(this.#answer(asked.want, frame, message));
     return true;
   }
 
-  #answer(uri: string, frame: Result | AgentError | UpstreamError, message: string | Uint8Array): Taken {
+  #answer(want: ResourceWant, frame: Result | AgentError | UpstreamError, message: string | Uint8Array): Taken {
     const isOurs = frame.type === "error" && frame.origin === "agent";
     // A failed upstream is asked by the agent itself when it is back; anything else the agent did not keep.
     const isKept = frame.type === "result" || (isOurs && frame.reason === "upstream_failed");
-    if (isKept) this.#desk.ctx.storage.sql.exec("UPDATE upstream_resources SET is_taken = 1 WHERE uri = ?", uri);
-    else this.#forget(uri);
+    const { grant, uri } = want;
+    if (isKept) this.#desk.ctx.storage.sql.exec("UPDATE upstream_resources SET is_taken = 1 WHERE grant_id = ? AND uri = ?", grant, uri);
+    else this.#forget(want);
     if (frame.type === "result") return { kind: "taken" };
     return isOurs && frame.reason !== "refused_by_device" ? { kind: "later" } : { kind: "refused", message };
   }
 
-  #pending(uri: string): Asked | undefined {
-    return [...this.#asked.values()].find((asked) => asked.uri === uri);
+  #pending({ grant, uri }: ResourceWant): Asked | undefined {
+    return [...this.#asked.values()].find(({ want }) => want.grant === grant && want.uri === uri);
   }
 
-  #row(uri: string): { instance: string; is_taken: number } | undefined {
+  #row({ grant, uri }: ResourceWant): { instance: string; is_taken: number } | undefined {
     return this.#desk.ctx.storage.sql
-      .exec<{ instance: string; is_taken: number }>("SELECT instance, is_taken FROM upstream_resources WHERE uri = ?", uri)
+      .exec<{ instance: string; is_taken: number }>(
+        "SELECT instance, is_taken FROM upstream_resources WHERE grant_id = ? AND uri = ?",
+        grant,
+        uri,
+      )
       .toArray()[0];
   }
 
-  #forget(uri: string): void {
-    this.#desk.ctx.storage.sql.exec("DELETE FROM upstream_resources WHERE uri = ?", uri);
+  #forget({ grant, uri }: ResourceWant): void {
+    this.#desk.ctx.storage.sql.exec("DELETE FROM upstream_resources WHERE grant_id = ? AND uri = ?", grant, uri);
   }
 
-  #subscribe(uri: string): Asked | null {
-    const callId = this.#send("resources/subscribe", uri);
+  #subscribe(want: ResourceWant): Asked | null {
+    const callId = this.#send("resources/subscribe", want);
     const link = this.#desk.links.current();
     if (callId === null || link === null) return null;
-    const asked: Asked = { uri, answered: Promise.withResolvers<Taken>() };
+    const asked: Asked = { want, answered: Promise.withResolvers<Taken>() };
     this.#asked.set(callId, asked);
     this.#desk.ctx.storage.sql.exec(
-      `INSERT INTO upstream_resources (uri, instance, is_taken) VALUES (?, ?, 0)
-       ON CONFLICT (uri) DO UPDATE SET instance = excluded.instance, is_taken = 0`,
-      uri,
+      `INSERT INTO upstream_resources (grant_id, uri, instance, is_taken) VALUES (?, ?, ?, 0)
+       ON CONFLICT (grant_id, uri) DO UPDATE SET instance = excluded.instance, is_taken = 0`,
+      want.grant,
+      want.uri,
       link.attachment.instance,
     );
     return asked;
   }
 
-  #send(method: string, uri: string): string | null {
+  #send(method: string, { grant, uri }: ResourceWant): string | null {
     const callId = newCallId();
     const names = otherNames(this.#desk.catalogue.prefixes, "resources", uri);
     const frame: Call = {
@@ -141,11 +157,15 @@ export class UpstreamResources {
       ...(names.length === 0 ? {} : { names }),
       timeoutMs: LISTEN.subscribeMs,
       credit: LISTEN.answerBytes,
-      caller: INTERNAL,
+      caller: { grant, label: "relay", member: "" },
       client: { era: "legacy", protocol: "", capabilities: {} },
     };
     return this.#desk.links.current()?.send(frame, "{}") === true ? callId : null;
   }
+}
+
+function keyOf({ grant, uri }: ResourceWant): string {
+  return `${grant} ${uri}`;
 }
 
 async function withLimit(work: Promise<Taken>): Promise<Taken> {

@@ -70,8 +70,8 @@ class Agent implements AgentHandle {
   /** Digest named in the last `hello`. */
   #told: string | null = null;
   #link: Link | null = null;
-  /** Resources that were updated while no link was there. */
-  readonly #missed = new Set<string>();
+  /** Resources that were updated while no link was there, each once for everybody and once for each grant. */
+  readonly #missed = new Map<string, { uri: string; grant: string | undefined }>();
   #hasLists: () => void = () => undefined;
   #ending: Promise<void> | null = null;
 
@@ -87,7 +87,7 @@ class Agent implements AgentHandle {
       serverInfo: { name: "longline-agent", version: this.#version },
       onState: (alias) => this.#upstreamState(alias),
       onLists: (changed) => this.#lists(changed),
-      onResource: (uri) => this.#resourceUpdated(uri),
+      onResource: (uri, grant) => this.#resourceUpdated(uri, grant),
       warn: (message) => this.#tell({ type: "warning", message }),
     });
     this.#dispatcher = new Dispatcher({
@@ -240,10 +240,10 @@ class Agent implements AgentHandle {
   }
 
   /** Without a link it is told on the next one; changed lists show in the catalogue there. */
-  #resourceUpdated(uri: string): void {
+  #resourceUpdated(uri: string, grant?: string): void {
     if (uri.length > MAX_URI) return; // No frame and no subscription can name it.
-    if (this.#link?.send({ type: "changed", what: "resource", uri }) === true) return;
-    if (this.#missed.size < LISTEN.missed) this.#missed.add(uri);
+    if (this.#link?.send({ type: "changed", what: "resource", uri, ...(grant === undefined ? {} : { grant }) }) === true) return;
+    if (this.#missed.size < LISTEN.missed) this.#missed.set(`${grant ?? ""} ${uri}`, { uri, grant });
   }
 
   #hello(): Hello {
@@ -267,9 +267,9 @@ class Agent implements AgentHandle {
     this.#link = link;
     this.#sender.online(link);
     this.#dispatcher.online(link);
-    const missed = [...this.#missed];
+    const missed = [...this.#missed.values()];
     this.#missed.clear();
-    for (const uri of missed) this.#resourceUpdated(uri);
+    for (const { uri, grant } of missed) this.#resourceUpdated(uri, grant);
     const isNews = this.#catalogue !== null && this.#catalogue.digest !== this.#told;
     if (this.#catalogue && (welcome.catalogue === "send" || isNews)) this.#sender.send(this.#catalogue);
   }

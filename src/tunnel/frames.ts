@@ -165,6 +165,8 @@ export const Changed = z.strictObject({
   what: z.enum(["tools", "prompts", "resources", "resource"]),
   /** With `resource`: which one. */
   uri: z.string().max(8192).optional(),
+  /** With `resource`: it changed in the instance that this grant has for itself, and concerns nobody else. */
+  grant: Short.optional(),
   ...optional,
 });
 

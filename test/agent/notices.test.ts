@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { UPSTREAM } from "../../src/limits.ts";
+import { CATALOGUE, UPSTREAM } from "../../src/limits.ts";
 import { payloadText } from "../../src/tunnel/codec.ts";
 import { legacyClient } from "../support/fake-relay.ts";
 import { eventually } from "../support/processes.ts";
@@ -84,6 +84,19 @@ describe("changes", () => {
     expect((JSON.parse(String(payload)) as { tools: { name: string }[] }).tools.map((tool) => tool.name)).toEqual(["t", "new"]);
   });
 
+  test.each([0, 1])("%i tools over the bound: the catalogue holds what it may, and the agent says what it left out", async (over) => {
+    const count = CATALOGUE.maxTools + over;
+    const code = rawServer(
+      `server.tools = Array.from({ length: ${count} }, (_, n) => ({ name: "t" + n, inputSchema: { type: "object" } }));`,
+    );
+    const { agent, events } = await connected([script(code)]);
+    const { payload } = await agent.next("catalogue");
+    const text = payloadText(payload);
+    expect((JSON.parse(text) as { tools: unknown[] }).tools).toHaveLength(CATALOGUE.maxTools);
+    const warnings = events.filter((event) => event.type === "warning");
+    expect(warnings).toEqual(over === 0 ? [] : [{ type: "warning", message: "1 items do not fit into the catalogue and are left out" }]);
+  });
+
   test("the modern fixture's notice arrives through its subscription", async () => {
     const { agent } = await connected([fixture()]);
     await agent.next("catalogue");
@@ -140,6 +153,62 @@ describe("resource subscriptions", () => {
       ["resources/unsubscribe", "u:1"],
     ]);
     expect(agent.messages.filter(({ frame }) => frame.type === "changed")).toEqual([]);
+  });
+
+  test("of a grant with an instance of its own are asked for there too, and what that one sees is the grant's alone", async () => {
+    const { agent } = await connected([script(code)]);
+    const by = (grant: string) => ({ client: legacyClient(), caller: { grant, label: "l", member: "m" } });
+    const change = async (method: string, target: string, grant: string) => {
+      expect((await agent.outcome(agent.call({ method, target, ...by(grant) }))).frame).toMatchObject({ type: "result" });
+    };
+    const askedOf = async (grant: string) =>
+      JSON.parse(textIn((await agent.outcome(agent.call({ ...T, ...by(grant) }))).payload)) as unknown;
+    const told = () => agent.messages.splice(0).flatMap(({ frame }) => (frame.type === "changed" ? [[frame.grant, frame.uri]] : []));
+    await agent.next("catalogue");
+    // Before its instance is there, and while it is.
+    await change("resources/subscribe", "u:1", "a");
+    expect(await askedOf("a")).toEqual([["resources/subscribe", "u:1"]]);
+    expect(told()).toEqual([["a", "u:1"]]);
+    await change("resources/subscribe", "u:2", "a");
+    await change("resources/subscribe", "u:1", "b");
+    expect(await askedOf("b")).toEqual([["resources/subscribe", "u:1"]]);
+    expect(told()).toEqual([["b", "u:1"]]);
+    await change("resources/unsubscribe", "u:1", "a");
+    expect(await askedOf("a")).toEqual([
+      ["resources/subscribe", "u:1"],
+      ["resources/subscribe", "u:2"],
+      ["resources/unsubscribe", "u:1"],
+    ]);
+    expect(told()).toEqual([["a", "u:2"]]);
+    // For nobody: also the grants that the relay has forgotten.
+    await change("resources/unsubscribe", "u:1", "");
+    expect(await askedOf("b")).toEqual([
+      ["resources/subscribe", "u:1"],
+      ["resources/unsubscribe", "u:1"],
+    ]);
+    expect(told()).toEqual([]);
+  });
+
+  test("hold their grant's own instance, which else ends when it is idle", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"], shouldAdvanceTime: true });
+    try {
+      const pids = rawServer(`
+        server.capabilities = { tools: {}, resources: { subscribe: true } };
+        on("resources/subscribe", (m) => reply(m.id, {})); on("resources/unsubscribe", (m) => reply(m.id, {}));
+        tool((m) => reply(m.id, text(process.pid)));`);
+      const { agent } = await connected([script(pids)]);
+      const client = legacyClient();
+      const pid = async () => textIn((await agent.outcome(agent.call({ ...T, client }))).payload);
+      const first = await pid();
+      await agent.outcome(agent.call({ method: "resources/subscribe", target: "u:1", client }));
+      vi.advanceTimersByTime(UPSTREAM.idleMs);
+      expect(await pid()).toBe(first);
+      await agent.outcome(agent.call({ method: "resources/unsubscribe", target: "u:1", client }));
+      vi.advanceTimersByTime(UPSTREAM.idleMs);
+      expect(await pid()).not.toBe(first);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("of a modern server are a stream that names them", async () => {

@@ -60,7 +60,7 @@ test("SIGTERM ends listeners of both eras in order: with the closing result, and
   const modern = new EventReader(await fetch(mcpUrl, asked));
   expect(await modern.next()).toMatchObject({ method: "notifications/subscriptions/acknowledged" });
   const session = await LegacySession.open(mcpUrl, token);
-  const legacy = new EventReader(await session.stream());
+  const legacy = await session.stream();
   const stopped = relay.process.stop();
   expect(await modern.next()).toMatchObject({ id: "L1", result: { resultType: "complete" } });
   expect([await modern.next(), await legacy.next()]).toEqual([null, null]);

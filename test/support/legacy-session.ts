@@ -1,4 +1,5 @@
 /** A client of the handshake era by hand: every header and message is the test's own. */
+import { EventReader } from "./event-reader.ts";
 import { messagesOf } from "./sse-messages.ts";
 
 type Json = Record<string, unknown>;
@@ -73,9 +74,9 @@ export class LegacySession {
   }
 
   /** Opens the session's own stream. */
-  stream(): Promise<Response> {
+  async stream(): Promise<EventReader> {
     const headers = { ...headersOf(this.token), "mcp-session-id": this.id, "mcp-protocol-version": this.version };
-    return fetch(this.url, { headers });
+    return new EventReader(await fetch(this.url, { headers }));
   }
 
   async end(): Promise<number> {

@@ -213,6 +213,33 @@ describe("the end of a grant is the end of its listeners", () => {
 describe("resource subscriptions", () => {
   const both = (uri: string) => ({ lists: [], resources: [uri] });
 
+  it("of each grant are its own at the device, and so is what the device says of one grant", async () => {
+    const { deviceId, stub, agent, grant } = await device();
+    const other = grantOf();
+    await stub.putGrant(other);
+    const mine = listening(deviceId, grant.id, both("u:1"));
+    const asked = await agent.next("call");
+    expect(asked.frame.caller).toMatchObject({ grant: grant.id });
+    agent.answer(asked.frame.callId, "{}");
+    const theirs = listening(deviceId, other.id, both("u:1"));
+    const again = await agent.next("call");
+    expect(again.frame).toMatchObject({ method: "resources/subscribe", target: "u:1", caller: { grant: other.id } });
+    agent.answer(again.frame.callId, "{}");
+    const [{ listener: a }, { listener: b }] = [await mine, await theirs];
+    agent.send({ type: "changed", what: "resource", uri: "u:1", grant: other.id });
+    agent.send({ type: "changed", what: "resource", uri: "u:1/part" });
+    expect(await b.next()).toEqual({ type: "resource", uri: "u:1" });
+    for (const one of [a, b]) expect(await one.next()).toEqual({ type: "resource", uri: "u:1/part" });
+    b.socket.close(1000);
+    const ended = await agent.next("call");
+    expect(ended.frame).toMatchObject({ method: "resources/unsubscribe", target: "u:1", caller: { grant: other.id } });
+    // Its end may be lost: what the device then says of it is answered by another.
+    agent.send({ type: "changed", what: "resource", uri: "u:1", grant: other.id });
+    expect((await agent.next("call")).frame).toMatchObject({ method: "resources/unsubscribe", caller: { grant: other.id } });
+    agent.send({ type: "changed", what: "resource", uri: "u:1" });
+    expect(await a.next()).toEqual({ type: "resource", uri: "u:1" });
+  });
+
   it("ask the device once for each resource, and end with the last who wants it", async () => {
     const { deviceId, agent, grant } = await device();
     const [first] = await Promise.all([listening(deviceId, grant.id, both("u:1")), answerInternal(agent, "resources/subscribe", "u:1")]);
@@ -281,7 +308,8 @@ describe("resource subscriptions", () => {
   it("that nobody wants any more are ended when the device speaks of them", async () => {
     const { agent } = await device();
     agent.send({ type: "changed", what: "resource", uri: "u:9" });
-    await answerInternal(agent, "resources/unsubscribe", "u:9");
+    const { frame } = await agent.next("call");
+    expect(frame).toMatchObject({ method: "resources/unsubscribe", target: "u:9", caller: { grant: "" } });
   });
 });
 

@@ -28,7 +28,8 @@ export interface InstanceListener {
 
 export interface InstanceOptions {
   connection: Connection;
-  sharing: Sharing;
+  /** The grant whose own it is; absent when many share it. */
+  owner: string | undefined;
   /** Input capabilities were declared: on one channel only one call at a time may be asked. */
   declaresInput: boolean;
   listener: InstanceListener;
@@ -42,6 +43,8 @@ export class Instance {
   /** Epoch ms of the start and of the last call's end. */
   readonly startedAt = Date.now();
   usedAt = Date.now();
+  /** The grant whose own it is. */
+  readonly owner: string | undefined;
   readonly #options: InstanceOptions;
   readonly #inFlight = new InFlight();
   readonly #turns = new Turns();
@@ -55,11 +58,16 @@ export class Instance {
     this.#options = options;
     this.connection = options.connection;
     this.facts = options.connection.facts;
+    this.owner = options.owner;
     this.#requests = new ServerRequests(options.connection.lane);
     this.#level = new LogLevel(async (level) => {
       await this.internal("logging/setLevel", `{"level":${JSON.stringify(level)}}`, UPSTREAM.probeMs);
     });
     options.connection.lane.listener = this.#laneListener();
+  }
+
+  get #sharing(): Sharing {
+    return this.owner === undefined ? "many_grants" : "one_grant";
   }
 
   get inFlight(): number {
@@ -201,12 +209,12 @@ export class Instance {
           this.#options.listener.notification(this, message);
           return;
         }
-        const owner = this.#inFlight.ownerOfLog(levelOf(message), this.facts.era, this.#options.sharing);
+        const owner = this.#inFlight.ownerOfLog(levelOf(message), this.facts.era, this.#sharing);
         owner?.sink.event("notifications/message", message.params);
       },
       // A server that many share was told of no input and has nobody to ask, however many calls are in flight.
       request: (request) =>
-        this.#options.declaresInput || this.#options.sharing === "one_grant"
+        this.#options.declaresInput || this.owner !== undefined
           ? this.#requests.takeFrom(request, this.#inFlight)
           : this.#requests.refuse(request),
       withdrawn: (id) => this.#requests.withdraw(id),

@@ -37,7 +37,7 @@ export class McpUpstream implements Upstream {
   readonly alias: string;
   readonly #options: McpUpstreamOptions;
   readonly #isolation: "grant" | "shared";
-  readonly #pool = new Pool();
+  readonly #pool = new Pool((instance) => this.#subscriptions.wantedBy(instance.owner).length > 0);
   readonly #backoff = new Backoff();
   readonly #subscriptions: Subscriptions;
   readonly #lists: ListKeeper;
@@ -122,14 +122,14 @@ export class McpUpstream implements Upstream {
     this.#problem = null;
   }
 
-  async subscribe(uri: string): Promise<UpstreamOutcome> {
+  async subscribe(uri: string, grant: string): Promise<UpstreamOutcome> {
     await this.#starting;
-    return this.#withProtocol(await this.#subscriptions.add(uri));
+    return this.#withProtocol(await this.#subscriptions.add(uri, grant));
   }
 
-  async unsubscribe(uri: string): Promise<UpstreamOutcome> {
+  async unsubscribe(uri: string, grant: string): Promise<UpstreamOutcome> {
     await this.#starting;
-    return this.#withProtocol(await this.#subscriptions.remove(uri));
+    return this.#withProtocol(await this.#subscriptions.remove(uri, grant));
   }
 
   async stop(): Promise<void> {
@@ -173,7 +173,12 @@ export class McpUpstream implements Upstream {
     const isShared = this.#isolation === "shared";
     const capabilities = isShared ? {} : inputCapabilities(call.client.capabilities);
     const key = isShared ? "" : instanceKey(call.grant, capabilities);
-    return await this.#pool.use(key, async () => await this.#open("legacy", capabilities, isShared ? "many_grants" : "one_grant"), work);
+    const open = async () => {
+      const instance = await this.#open("legacy", capabilities, isShared ? undefined : call.grant);
+      await this.#subscriptions.join(instance);
+      return instance;
+    };
+    return await this.#pool.use(key, open, work);
   }
 
   /** Finds out, at the first legacy caller, whether a modern upstream shakes hands too: a stdio child is pinned to one era. */
@@ -211,7 +216,7 @@ export class McpUpstream implements Upstream {
     this.#setState("starting", null);
     const notice = setInterval(() => this.#options.listener.state(), UPSTREAM.startNoticeMs);
     try {
-      const instance = await this.#open("auto", {}, "many_grants");
+      const instance = await this.#open("auto", {}, undefined);
       if (this.#stopping.signal.aborted) {
         await instance.close();
         return;
@@ -228,7 +233,7 @@ export class McpUpstream implements Upstream {
     }
   }
 
-  async #open(want: "auto" | "legacy", capabilities: Record<string, unknown>, sharing: "one_grant" | "many_grants"): Promise<Instance> {
+  async #open(want: "auto" | "legacy", capabilities: Record<string, unknown>, owner: string | undefined): Promise<Instance> {
     const { config, watchdog, version } = this.#options;
     const makeLane = () => {
       const lane = config.kind === "stdio" ? new StdioLane(config, watchdog) : new HttpLane(config);
@@ -238,7 +243,7 @@ export class McpUpstream implements Upstream {
     const connection = await connect({ makeLane, want, capabilities, version, signal: this.#stopping.signal });
     return new Instance({
       connection,
-      sharing,
+      owner,
       declaresInput: Object.keys(capabilities).length > 0,
       listener: {
         notification: (instance, message) => this.#notification(instance, message),
@@ -279,7 +284,8 @@ export class McpUpstream implements Upstream {
     if (message.method === "notifications/resources/updated") {
       const params = parseValue(message.params);
       const uri = typeof params === "object" && params !== null && "uri" in params ? params.uri : undefined;
-      if (typeof uri === "string" && this.#subscriptions.isWanted(uri)) this.#options.listener.resourceUpdated(uri);
+      const { owner } = instance;
+      if (typeof uri === "string" && this.#subscriptions.isWanted(uri, owner)) this.#options.listener.resourceUpdated(uri, owner);
       return;
     }
     const first = this.#first;

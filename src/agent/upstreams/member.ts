@@ -84,14 +84,14 @@ export class Member {
     }
   }
 
-  async subscribe(uri: string): Promise<UpstreamOutcome> {
+  async subscribe(uri: string, grant: string): Promise<UpstreamOutcome> {
     await this.#begun;
-    return await this.#upstream.subscribe(uri);
+    return await this.#upstream.subscribe(uri, grant);
   }
 
-  async unsubscribe(uri: string): Promise<UpstreamOutcome> {
+  async unsubscribe(uri: string, grant: string): Promise<UpstreamOutcome> {
     await this.#begun;
-    return await this.#upstream.unsubscribe(uri);
+    return await this.#upstream.unsubscribe(uri, grant);
   }
 
   async probe(): Promise<void> {

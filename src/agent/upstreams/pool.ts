@@ -17,6 +17,12 @@ interface Slot {
 
 export class Pool {
   readonly #slots = new Map<string, Slot>();
+  readonly #isHeld: (instance: Instance) => boolean;
+
+  /** `isHeld`: the instance is of use without a call, so it does not end by being idle; it still makes room for others. */
+  constructor(isHeld: (instance: Instance) => boolean) {
+    this.#isHeld = isHeld;
+  }
 
   /** Uses the instance of that key, starting it when there is none. Rejects with a FailureError. */
   async use<T>(key: string, start: () => Promise<Instance>, work: (instance: Instance) => Promise<T>): Promise<T> {
@@ -78,6 +84,7 @@ export class Pool {
   #rest(key: string, slot: Slot): void {
     if (this.#slots.get(key) !== slot) return;
     slot.idle = setTimeout(() => {
+      if (slot.instance && !slot.instance.isClosed && this.#isHeld(slot.instance)) return this.#rest(key, slot);
       this.#drop(key, slot);
       void this.#end(slot);
     }, UPSTREAM.idleMs);

@@ -33,8 +33,8 @@ export interface RouterOptions {
   onState(alias: string): void;
   /** Lists were read; `changed` names those that are told to clients. */
   onLists(changed: readonly ListKind[]): void;
-  /** A resource that was subscribed to was updated, by its public address. */
-  onResource(uri: string): void;
+  /** A resource that was subscribed to was updated, by its public address; with a grant it concerns nobody else. */
+  onResource(uri: string, grant?: string): void;
   warn(message: string): void;
 }
 
@@ -44,8 +44,8 @@ export class Router {
   #members: readonly Member[] = [];
   readonly #leaving = new Set<Promise<void>>();
   #table: RoutingTable;
-  /** Public addresses that are subscribed to, and with whom. */
-  readonly #subscribed = new Map<string, Member>();
+  /** Public addresses that are subscribed to, with whom and for which grants. */
+  readonly #subscribed = new Map<string, { member: Member; grants: Set<string> }>();
   readonly #warned = new Set<string>();
   #isStopped = false;
 
@@ -109,8 +109,8 @@ export class Router {
     if (list !== undefined && !isPlain(this.#members)) return this.#joined(list);
     const route = findRoute(this.#members, this.#table, { method: call.method, target: call.target, ref });
     if (!("member" in route)) return route;
-    if (call.method === "resources/subscribe") return await this.#subscribe(call.target ?? "", route);
-    if (call.method === "resources/unsubscribe") return await this.#unsubscribe(call.target ?? "", route);
+    if (call.method === "resources/subscribe") return await this.#subscribe(call.target ?? "", call.grant, route);
+    if (call.method === "resources/unsubscribe") return await this.#unsubscribe(call.target ?? "", call.grant, route);
     if (route.own !== undefined && call.names?.includes(route.own) !== true) return unchecked();
     return await this.#forward(call, sink, signal, route);
   }
@@ -133,25 +133,36 @@ export class Router {
     return { ...outcome, bytes: withPublicUris(call.method, outcome.bytes, prefix) };
   }
 
-  async #subscribe(uri: string, { member, own }: Route): Promise<UpstreamOutcome> {
-    this.#subscribed.set(uri, member);
-    const outcome = await member.subscribe(own ?? uri);
-    if (outcome.kind === "error") this.#subscribed.delete(uri);
+  async #subscribe(uri: string, grant: string, { member, own }: Route): Promise<UpstreamOutcome> {
+    const known = this.#subscribed.get(uri);
+    const entry = known?.member === member ? known : { member, grants: new Set<string>() };
+    this.#subscribed.set(uri, entry);
+    entry.grants.add(grant);
+    const outcome = await member.subscribe(own ?? uri, grant);
+    if (outcome.kind === "error") this.#forgetSubscription(uri, grant);
     return outcome;
   }
 
-  async #unsubscribe(uri: string, route: Route): Promise<UpstreamOutcome> {
-    const member = this.#subscribed.get(uri) ?? route.member;
-    this.#subscribed.delete(uri);
-    return await member.unsubscribe(member === route.member ? (route.own ?? uri) : uri.slice(prefixOf(member.naming, "resources").length));
+  async #unsubscribe(uri: string, grant: string, route: Route): Promise<UpstreamOutcome> {
+    const member = this.#subscribed.get(uri)?.member ?? route.member;
+    this.#forgetSubscription(uri, grant);
+    const own = member === route.member ? (route.own ?? uri) : uri.slice(prefixOf(member.naming, "resources").length);
+    return await member.unsubscribe(own, grant);
+  }
+
+  /** Without a grant nobody wants it any more. */
+  #forgetSubscription(uri: string, grant: string): void {
+    const entry = this.#subscribed.get(uri);
+    entry?.grants.delete(grant);
+    if (grant === "" || entry?.grants.size === 0) this.#subscribed.delete(uri);
   }
 
   /** Subscriptions at an upstream that was replaced go on at its successor. */
   #renewSubscriptions(): void {
-    for (const [uri, member] of this.#subscribed) {
+    for (const [uri, { member, grants }] of this.#subscribed) {
       if (this.#members.includes(member)) continue;
       const route = findRoute(this.#members, this.#table, { method: "resources/subscribe", target: uri, ref: undefined });
-      if ("member" in route) void this.#subscribe(uri, route);
+      if ("member" in route) for (const grant of grants) void this.#subscribe(uri, grant, route);
     }
   }
 
@@ -171,9 +182,9 @@ export class Router {
       lists: (changed) => {
         if (isMine()) this.#refresh(changed);
       },
-      resourceUpdated: (uri) => {
+      resourceUpdated: (uri, grant) => {
         const member = this.#members.find((candidate) => candidate.is(upstream));
-        if (member) this.#options.onResource(prefixOf(member.naming, "resources") + uri);
+        if (member) this.#options.onResource(prefixOf(member.naming, "resources") + uri, grant);
       },
       warning: (message) => this.#options.warn(message),
     });

@@ -1,7 +1,8 @@
 /**
- * Resource subscriptions and notices of changed lists of one upstream, on its first instance: `listen` on a modern
- * one, `resources/subscribe` on a legacy one. The relay counts who wants a resource; here it is wanted or not, so that
- * a request which is repeated after a lost link changes nothing.
+ * Resource subscriptions and notices of changed lists of one upstream. On its first instance for everybody: `listen` on
+ * a modern one, `resources/subscribe` on a legacy one. On the instances beside it for the grant that has one, as a
+ * change can be seen in that process alone. A grant wants a resource or does not, so that a request which is repeated
+ * after a lost link changes nothing.
  */
 import type { McpSubscription } from "@modelcontextprotocol/client";
 import { UPSTREAM } from "../../limits.ts";
@@ -13,8 +14,17 @@ import type { RawOutcome } from "./lane.ts";
 
 const DONE: RawOutcome = { kind: "result", bytes: new TextEncoder().encode("{}") };
 
+/** A resource that some grants want. */
+interface Wanted {
+  grants: Set<string>;
+  /** What the first instance said when it was asked. */
+  asked: Promise<RawOutcome>;
+}
+
 export class Subscriptions {
-  readonly #wanted = new Set<string>();
+  readonly #wanted = new Map<string, Wanted>();
+  /** Instances beside the first one that can be subscribed to resources. */
+  readonly #beside = new Set<Instance>();
   readonly #warn: (message: string) => void;
   #instance: Instance | null = null;
   #resources: McpSubscription | null = null;
@@ -33,7 +43,7 @@ export class Subscriptions {
     if (instance.facts.era === "modern") void this.#listenToLists(instance);
     if (this.#wanted.size === 0) return;
     if (instance.facts.era === "modern") void this.#queue(async () => await this.#listenToResources(instance));
-    else for (const uri of this.#wanted) void instance.internal("resources/subscribe", `{"uri":${JSON.stringify(uri)}}`, UPSTREAM.startMs);
+    else for (const uri of this.#wanted.keys()) void ask(instance, "resources/subscribe", uri, UPSTREAM.startMs);
   }
 
   detach(): void {
@@ -41,29 +51,65 @@ export class Subscriptions {
     this.#resources = null;
   }
 
-  /** Whether an update concerns something that is wanted. */
-  isWanted(uri: string): boolean {
-    if (this.#wanted.has(uri)) return true;
-    return [...this.#wanted].some((wanted) => concerns(wanted, uri));
+  /** A new instance beside the first: it is asked for what its grant wants, so that its first call already tells. */
+  async join(instance: Instance): Promise<void> {
+    for (const other of this.#beside) if (other.isClosed) this.#beside.delete(other);
+    if (!canSubscribe(instance)) return;
+    this.#beside.add(instance);
+    const uris = this.wantedBy(instance.owner);
+    await Promise.all(uris.map(async (uri) => await ask(instance, "resources/subscribe", uri, UPSTREAM.probeMs)));
   }
 
-  /** Wants a resource. One that the upstream itself refuses is not wanted; while it is down, it is asked when it is back. */
-  async add(uri: string): Promise<RawOutcome> {
-    if (this.#wanted.has(uri)) return DONE;
-    this.#wanted.add(uri);
-    const outcome = await this.#change("resources/subscribe", uri);
-    if (outcome.kind === "error") this.#wanted.delete(uri);
+  /** What a grant wants; without one, what anybody wants. */
+  wantedBy(grant: string | undefined): string[] {
+    const all = [...this.#wanted.entries()];
+    return all.filter(([, { grants }]) => grant === undefined || grants.has(grant)).map(([uri]) => uri);
+  }
+
+  /** Whether an update concerns something that the grant wants; without one, that anybody wants. */
+  isWanted(uri: string, grant: string | undefined): boolean {
+    return this.wantedBy(grant).some((wanted) => concerns(wanted, uri));
+  }
+
+  /** A grant wants a resource. One that the upstream itself refuses is not wanted; while it is down, it is asked when it is back. */
+  async add(uri: string, grant: string): Promise<RawOutcome> {
+    const known = this.#wanted.get(uri);
+    if (known?.grants.has(grant) === true) return DONE;
+    const entry = known ?? { grants: new Set(), asked: this.#change("resources/subscribe", uri) };
+    entry.grants.add(grant);
+    this.#wanted.set(uri, entry);
+    const outcome = await entry.asked;
+    if (outcome.kind !== "error") await this.#changeBeside("resources/subscribe", uri, grant);
+    else if (this.#wanted.get(uri) === entry) this.#wanted.delete(uri);
     return outcome;
   }
 
-  async remove(uri: string): Promise<RawOutcome> {
-    return this.#wanted.delete(uri) ? await this.#change("resources/unsubscribe", uri) : DONE;
+  /** A grant no longer wants a resource; without one, nobody does. */
+  async remove(uri: string, grant: string): Promise<RawOutcome> {
+    const entry = this.#wanted.get(uri);
+    if (!entry) return DONE;
+    const leaving = grant === "" ? [...entry.grants] : [grant].filter((one) => entry.grants.has(one));
+    for (const one of leaving) entry.grants.delete(one);
+    const isOver = entry.grants.size === 0;
+    if (isOver) this.#wanted.delete(uri);
+    await Promise.all(leaving.map(async (one) => await this.#changeBeside("resources/unsubscribe", uri, one)));
+    return isOver ? await this.#change("resources/unsubscribe", uri) : DONE;
+  }
+
+  /** Asks the instances that a grant's calls run on; what they say changes nothing, for the first one took it. */
+  async #changeBeside(method: string, uri: string, grant: string): Promise<void> {
+    const isOver = !this.#wanted.has(uri);
+    const concerned = [...this.#beside].filter(({ isClosed, owner }) => {
+      // One that many share is left alone while anybody else wants the resource.
+      return !isClosed && (owner === grant || (owner === undefined && (isOver || method === "resources/subscribe")));
+    });
+    await Promise.all(concerned.map(async (instance) => await ask(instance, method, uri, UPSTREAM.probeMs)));
   }
 
   async #change(method: string, uri: string): Promise<RawOutcome> {
     const instance = this.#instance;
     if (!instance) return { kind: "failed", failure: failure("upstream_failed", "not_started", "The tool server is not running.") };
-    if (instance.facts.era === "legacy") return await instance.internal(method, `{"uri":${JSON.stringify(uri)}}`, UPSTREAM.startMs);
+    if (instance.facts.era === "legacy") return await ask(instance, method, uri, UPSTREAM.startMs);
     return await this.#queue(async () => await this.#listenToResources(instance));
   }
 
@@ -77,7 +123,7 @@ export class Subscriptions {
   async #listenToResources(instance: Instance): Promise<RawOutcome> {
     const before = this.#resources;
     try {
-      const uris = [...this.#wanted];
+      const uris = [...this.#wanted.keys()];
       const stream =
         uris.length === 0 ? null : await instance.connection.client.listen({ resourceSubscriptions: uris }, { timeout: UPSTREAM.startMs });
       this.#resources = stream;
@@ -117,6 +163,15 @@ export class Subscriptions {
       await pause(backoff.next());
     }
   }
+}
+
+async function ask(instance: Instance, method: string, uri: string, timeoutMs: number): Promise<RawOutcome> {
+  return await instance.internal(method, `{"uri":${JSON.stringify(uri)}}`, timeoutMs);
+}
+
+function canSubscribe({ facts }: Instance): boolean {
+  const { resources } = facts.capabilities;
+  return typeof resources === "object" && resources !== null && "subscribe" in resources && resources.subscribe === true;
 }
 
 async function pause(ms: number): Promise<void> {

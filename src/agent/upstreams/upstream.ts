@@ -64,7 +64,8 @@ export interface UpstreamListener {
   state(): void;
   /** Its lists were read; `changed` names those that are told to clients. */
   lists(changed: readonly ListKind[]): void;
-  resourceUpdated(uri: string): void;
+  /** With a grant it concerns nobody else: it changed in that grant's own instance. */
+  resourceUpdated(uri: string, grant?: string): void;
   warning(message: string): void;
 }
 
@@ -78,7 +79,8 @@ export interface Upstream {
   state(): UpstreamState;
   /** A real round trip, bounded; the state tells the rest. */
   probe(): Promise<void>;
-  subscribe(uri: string): Promise<UpstreamOutcome>;
-  unsubscribe(uri: string): Promise<UpstreamOutcome>;
+  /** A grant wants to hear of a resource, or no longer; without one, nobody wants it any more. Repeating either changes nothing. */
+  subscribe(uri: string, grant: string): Promise<UpstreamOutcome>;
+  unsubscribe(uri: string, grant: string): Promise<UpstreamOutcome>;
   stop(): Promise<void>;
 }
