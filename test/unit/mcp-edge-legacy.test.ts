@@ -48,6 +48,18 @@ test.each(["2025-11-25", "2025-06-18", "2025-03-26"])(
   },
 );
 
+test.each([0, "", "0", -1, Number.MAX_SAFE_INTEGER])("B3: the id %j goes back as it came, from initialize on", async (id) => {
+  const edge = new EdgeHarness();
+  const opened = await edge.exchange(initialize("2025-11-25", {}, id));
+  expect(opened.json).toMatchObject({ id, result: { protocolVersion: "2025-11-25" } });
+  edge.tunnel.onCall = ({ callId }) => whole(resultMessage(callId, { content: [] }));
+  const headers = { "mcp-session-id": opened.headers.get("mcp-session-id") ?? "" };
+  for (const method of ["ping", "tools/call"]) {
+    const { json } = await edge.exchange({ body: request(method, { name: "lamp", arguments: {} }, id), headers });
+    expect(json).toMatchObject({ id, result: {} });
+  }
+});
+
 test.each(["2024-11-05", "2031-01-01", "2026-07-28"])(
   "R109, R110: initialize for %s is answered with the latest legacy version",
   async (version) => {

@@ -164,6 +164,23 @@ test("R74: a modern client that closes its stream cancels; nothing is written af
   expect(vi.getTimerCount()).toBe(0);
 });
 
+test.each([
+  ["prompts/get", { name: "p" }],
+  ["resources/read", { uri: "file:///a" }],
+  ["completion/complete", { ref: { type: "ref/prompt", name: "p" }, argument: { name: "a", value: "" } }],
+])("B5: leaving cancels a %s too", async (method, params) => {
+  const edge = new EdgeHarness();
+  const gate = waiting(edge);
+  const leaving = new AbortController();
+  const pending = edge.send({ ...modern(method, params), signal: leaving.signal });
+  await vi.advanceTimersByTimeAsync(10);
+  leaving.abort();
+  gate.resolve();
+  await pending;
+  await edge.settled();
+  expect(edge.tunnel.cancelled).toEqual([{ callId: edge.tunnel.calls[0]?.callId, reason: "caller_left" }]);
+});
+
 test("R128: a legacy client that leaves does not cancel", async () => {
   const edge = new EdgeHarness();
   const gate = waiting(edge);
