@@ -18,6 +18,7 @@ export function waitFor(desk: Desk, call: PendingCall, wait: Wait, at: number): 
 export function endCall(desk: Desk, call: PendingCall, isParked = false): boolean {
   if (!desk.pending.remove(call)) return false;
   if (!isParked) desk.audit.add(callRow(desk, call));
+  desk.watchers.ended(call, isParked);
   desk.flow.close(call.id);
   desk.held.give(call.id);
   desk.held.give(asksOf(call));

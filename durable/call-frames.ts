@@ -37,6 +37,7 @@ export function onCallFrame(desk: Desk, link: Link, arrival: Arrival): void {
     case "ack":
       return;
     case "event":
+      desk.watchers.event(call, frame.method, arrival.payload);
       return onEvent(desk, call, frame.seq, arrival);
     case "ask":
       return onAsk(desk, call, frame, arrival);

@@ -25,6 +25,7 @@ import { Subscriptions } from "./subscriptions.ts";
 import { Ticker } from "./ticker.ts";
 import { UpstreamResources } from "./upstream-resources.ts";
 import { type PostWake, Waker } from "./waker.ts";
+import { Watchers } from "./watchers.ts";
 
 /** A call that waits for its turn. `go` takes the place that became free, at once, or ends the call. */
 export interface Turn {
@@ -47,7 +48,8 @@ export class Desk {
   readonly listChanges: ListChanges;
   readonly subscriptions: Subscriptions;
   readonly upstreamResources: UpstreamResources;
-  readonly pending = new PendingCalls();
+  readonly watchers = new Watchers(this);
+  readonly pending = new PendingCalls((call) => this.watchers.began(call));
   readonly rates: CallRates;
   readonly audit: AuditBuffer;
   /** Refused attempts of each grant that became rows. */

@@ -9,6 +9,7 @@ import { describeError, log } from "../src/log.ts";
 import { LISTS } from "../src/policy/decide.ts";
 import type { Grant } from "../src/policy/grant.ts";
 import { CLOSE } from "../src/tunnel/close-codes.ts";
+import type { LiveCall } from "../src/tunnel/live.ts";
 import { type CancelReason, PING_TEXT, PONG_TEXT } from "../src/tunnel/frames.ts";
 import { runAlarm } from "./alarm-work.ts";
 import { AgentMessages } from "./agent-messages.ts";
@@ -32,7 +33,7 @@ import { endAll, linkLost } from "./link-changes.ts";
 import { answerListener, isListenRequest } from "./listen-open.ts";
 import { isListener, readListener } from "./listener-sockets.ts";
 import { answerList } from "./lists.ts";
-import { offeredTools } from "./offered-tools.ts";
+import { offeredTool, offeredTools, toolDigests } from "./offered-tools.ts";
 import { receive, type Received, turnAway } from "./request-body.ts";
 import type {
   AskedCall,
@@ -54,6 +55,7 @@ import { hasSchema, migrate } from "./schema.ts";
 import { answerInSession, cancelInSession, endSession, inSession, openSession } from "./session-calls.ts";
 import { changeSubscription, subscriptionChange } from "./session-subscriptions.ts";
 import { closeQuietly, openAgentSockets } from "./sockets.ts";
+import { answerWatcher, isWatcher, isWatchRequest, liveCalls } from "./watchers.ts";
 
 const UNBORN: Refusal = { kind: "failure", failure: { reason: "device_offline", outcome: "not_started", data: { lastSeenAt: null } } };
 const NO_GRANT: Refusal = { kind: "grant" };
@@ -208,6 +210,21 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
     return desk === null ? null : offeredTools(desk.catalogue);
   }
 
+  async offeredTool(name: string): Promise<string | null> {
+    const desk = this.#born();
+    return desk === null ? null : offeredTool(desk.catalogue, name);
+  }
+
+  async toolDigests(): Promise<[string, string][] | null> {
+    const desk = this.#born();
+    return desk === null ? null : toolDigests(desk.catalogue);
+  }
+
+  async liveCalls(member: string | null): Promise<LiveCall[]> {
+    const desk = this.#born();
+    return desk === null ? [] : liveCalls(desk, member);
+  }
+
   async configure(change: DeviceChange): Promise<void> {
     const desk = this.#born();
     // Without state there is nothing to change: the first dial-in brings the name, and the first hello pulls the rest.
@@ -257,10 +274,11 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
 
   /**
    * Takes upgrades from the Worker: an agent's, whose device key it has verified, and those of listeners for change
-   * notices, whose token it has. Everything else is refused.
+   * notices, whose token it has, and of people who watch in the console. Everything else is refused.
    */
   override async fetch(request: Request): Promise<Response> {
     if (isListenRequest(request)) return answerListener(this.#born(), request);
+    if (isWatchRequest(request)) return answerWatcher(this.#born(), request);
     const dialIn = readDialIn(request);
     return "facts" in dialIn ? acceptDialIn(this.#bear(dialIn.facts)) : new Response(null, { status: dialIn.status });
   }
@@ -269,7 +287,7 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
     try {
       const desk = this.#born();
       if (desk === null) return closeQuietly(socket, CLOSE.redial, "unknown state");
-      if (isListener(this.ctx, socket)) return; // The Worker has nothing to say on it.
+      if (isListener(this.ctx, socket) || isWatcher(this.ctx, socket)) return; // The Worker has nothing to say on it.
       this.#messages ??= new AgentMessages(desk);
       await this.#messages.onMessage(socket, message);
     } catch (error) {
@@ -331,6 +349,10 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
   #onSocketGone(socket: WebSocket, code: number, reason: string): void {
     try {
       const desk = this.#born();
+      if (isWatcher(this.ctx, socket)) {
+        closeQuietly(socket, code, reason);
+        return desk?.watchers.changed();
+      }
       if (isListener(this.ctx, socket)) {
         closeQuietly(socket, code, reason);
         return desk?.listeners.gone(readListener(socket));

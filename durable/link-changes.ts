@@ -21,6 +21,7 @@ export function dropLink(desk: Desk, link: Link, code: number, reason: string): 
 /** The live link is gone. Calls that the agent may run wait for it to come back; those in the queue end at once. */
 export function linkLost(desk: Desk, link: Link, seenAt: number): void {
   desk.links.clear();
+  desk.watchers.link(false);
   desk.upstreamResources.linkLost();
   desk.meta.set("lastSeenAt", seenAt);
   const waitUntil = desk.now() + CALL.attachWindowMs;
@@ -40,6 +41,7 @@ export function linkUp(desk: Desk, link: Link, hello: Hello): void {
   const isSameRun = desk.lastInstance === hello.instance;
   const isSameMachine = desk.lastInstallation === hello.installation;
   link.held = held;
+  desk.watchers.link(true);
   link.openAsks = new Set(hello.asks.map((ask) => `${ask.callId} ${ask.askId}`));
   desk.lastInstance = hello.instance;
   desk.lastInstallation = hello.installation;

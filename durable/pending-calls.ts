@@ -109,6 +109,12 @@ export class PendingCalls {
   readonly #calls = new Map<string, PendingCall>();
   readonly #perGrant = new Map<string, number>();
   readonly #perSession = new Map<string, number>();
+  readonly #onAdded: (call: PendingCall) => void;
+
+  /** `onAdded` hears of every call that is in flight from now on. */
+  constructor(onAdded: (call: PendingCall) => void = () => undefined) {
+    this.#onAdded = onAdded;
+  }
 
   get size(): number {
     return this.#calls.size;
@@ -124,6 +130,7 @@ export class PendingCalls {
     this.#calls.set(call.id, call);
     count(this.#perGrant, call.grant, 1);
     if (call.session !== undefined) count(this.#perSession, call.session, 1);
+    this.#onAdded(call);
     return true;
   }
 

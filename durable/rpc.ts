@@ -5,6 +5,7 @@
 import type { Failure } from "../src/errors.ts";
 import type { Grant } from "../src/policy/grant.ts";
 import type { CancelReason, ClientFacts, UpstreamState } from "../src/tunnel/frames.ts";
+import type { LiveCall } from "../src/tunnel/live.ts";
 
 /** One request to forward, in canonical form. */
 export interface CallRequest {
@@ -189,6 +190,12 @@ export interface DeviceTunnelRpc {
   configure(change: DeviceChange): Promise<void>;
   /** The tools as last known, whatever grant may use them; null when the device never said. */
   offeredTools(): Promise<OfferedTool[] | null>;
+  /** One tool of the catalogue as the device defines it, as JSON text; null when it is not there. */
+  offeredTool(name: string): Promise<string | null>;
+  /** Name and digest of each tool's definition: whoever remembers them sees what is new or changed. */
+  toolDigests(): Promise<[string, string][] | null>;
+  /** The calls in flight: all, or those of one member's grants. */
+  liveCalls(member: string | null): Promise<LiveCall[]>;
   status(): Promise<DeviceStatus>;
   /** Closes the tunnel for good; for a revoked key or a removed device. */
   closeTunnel(reason: "revoked" | "removed"): Promise<void>;

@@ -10,6 +10,7 @@ import { accountRoutes } from "./routes/account.ts";
 import { notFound, onError } from "./routes/answer.ts";
 import { agentFileRoutes } from "./routes/agent-file.ts";
 import { apiRoutes } from "./routes/api.ts";
+import { consoleRoutes } from "./routes/console.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { joinRoutes } from "./routes/join.ts";
 import { mcpRoutes } from "./routes/mcp.ts";
@@ -44,6 +45,7 @@ export function createApp(): Hono<AppEnv> {
   app.route("/", signInRoutes());
   app.route("/", joinRoutes());
   app.route("/", accountRoutes());
+  app.route("/", consoleRoutes());
   app.route("/", pairRoutes());
   app.route("/", apiRoutes());
   app.route("/", mcpRoutes());

@@ -217,6 +217,37 @@ export const LISTEN = {
   missed: 1_000,
 } as const;
 
+/** The console's pages. */
+export const CONSOLE = {
+  /** Characters of one text of a result that are shown, and of one image in Base64; what is larger is said to be. */
+  resultChars: 200_000,
+  imageChars: 8 * MIB,
+  /** Characters of a tool's description. */
+  descriptionChars: 4_000,
+  /** ms that the grant lives with which an owner tries tools, and ms it must have left to be used again. */
+  grantMs: 1 * DAY_MS,
+  grantLeftMs: 1 * HOUR_MS,
+  /** Rows of the audit on one page. */
+  auditRows: 50,
+  /** Hours and days that the plots cover. */
+  plotHours: 48,
+  plotDays: 30,
+} as const;
+
+/** Calls shown as they happen. */
+export const LIVE = {
+  /** People who watch one device at once. */
+  watchers: 32,
+  /** Calls in flight that are listed when somebody begins to watch. */
+  calls: 100,
+  /** ms between two progress messages of one call: more than eyes take in. */
+  progressMs: 100,
+  /** ms after which a stream ends and the page opens another, so that its session is checked again. */
+  streamMs: 10 * MINUTE_MS,
+  /** Messages that wait for a page that takes none; more ends the stream. */
+  waiting: 1_000,
+} as const;
+
 /** The device's catalogue. */
 export const CATALOGUE = {
   maxBytes: 4 * MIB,

@@ -19,7 +19,7 @@ const SESSION = /^lls_[A-Za-z0-9_-]{43}$/;
 /** Where somebody who is not signed in is sent. */
 export const SIGN_IN_PATH = "/sign-in";
 /** Where a person lands who asked for no page in particular. */
-export const HOME_PATH = "/account";
+export const HOME_PATH = "/console";
 
 function cookieOf(c: Context<AppEnv>): { name: string; secure: boolean } {
   // The public origin decides, not the socket: behind a proxy that ends TLS the relay itself sees http.

@@ -22,6 +22,7 @@ export function accountPage(c: Context<AppEnv>, { session, grants, invitations, 
   const given = invitations.flatMap(({ device, rights }) => (device === null || rights === null ? [] : [{ device, rights }]));
   return page(c, {
     title: "Your account",
+    console: { person: { id: session.memberId, name: session.name, role: session.role }, here: "account" },
     body: (
       <>
         <p>

@@ -67,7 +67,7 @@ function Tool({ offer, ticked }: { offer: ToolOffer; ticked: boolean }) {
   const hint = hintOf(offer);
   return (
     <li>
-      <label>
+      <label class="box">
         <input type="checkbox" name="tool" value={offer.name} checked={ticked} />
         <code>{offer.name}</code>
         {hint === "" ? "" : ` — ${hint}`}
@@ -81,7 +81,7 @@ function Extra({ consent, kind, label }: { consent: Consent; kind: "resources" |
   const { ceiling, existing } = consent;
   if (!isFull(ceiling.rights) && ceiling.rights[kind] === undefined) return null;
   return (
-    <label>
+    <label class="box">
       <input type="checkbox" name={kind} value="yes" checked={existing?.grant.rights[kind] !== undefined} />
       {label}
     </label>
@@ -95,7 +95,7 @@ function Rights({ consent }: { consent: Consent }) {
   return (
     <fieldset>
       <legend>What it may use</legend>
-      <label>
+      <label class="box">
         <input type="radio" name="scope" value="ticked" checked={!hasAll} /> Only what is ticked here
       </label>
       <ul class="rows">
@@ -106,7 +106,7 @@ function Rights({ consent }: { consent: Consent }) {
       {isKnown ? null : <p class="note">The device has not said yet which tools it has.</p>}
       <Extra consent={consent} kind="resources" label="Read its resources" />
       <Extra consent={consent} kind="prompts" label="Use its prompts" />
-      <label>
+      <label class="box">
         <input type="radio" name="scope" value="all" checked={hasAll} /> Everything you may use on it yourself, also what is added later
       </label>
     </fieldset>

@@ -6,8 +6,11 @@ import type { Context } from "hono";
 import { raw } from "hono/html";
 import type { Child } from "hono/jsx";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
+import type { TokenHolder } from "../db/owner-tokens.ts";
 import type { AppEnv } from "../env.ts";
 import { randomId } from "../auth/secrets.ts";
+import { cleanText } from "../policy/clean-text.ts";
+import { COMMON } from "./scripts.ts";
 import { STYLE } from "./style.ts";
 
 /** One page. */
@@ -15,14 +18,28 @@ export interface Page {
   title: string;
   body: Child;
   status?: ContentfulStatusCode;
-  /** A small script of ours, without `</`; never made from a request. */
+  /** Scripts of ours, without `</`; never made from a request. */
   script?: string;
   /**
    * Origins or schemes a form of this page may end at beside this relay, redirects included (`https://app.example`,
    * `vscode:`): only for a page that exists to send the person there.
    */
   formTargets?: readonly string[];
+  /** Who is signed in, and which part of the console this is: gives the page its navigation and its width. */
+  console?: { person: TokenHolder; here: Section } | undefined;
+  /** What stands in the place of the plain heading. */
+  heading?: Child;
 }
+
+/** A part of the console. */
+export type Section = "devices" | "audit" | "people" | "account";
+
+const SECTIONS: readonly { id: Section; path: string; name: string; ownersOnly?: true }[] = [
+  { id: "devices", path: "/console", name: "Devices" },
+  { id: "audit", path: "/console/audit", name: "Activity" },
+  { id: "people", path: "/console/people", name: "People", ownersOnly: true },
+  { id: "account", path: "/account", name: "Account" },
+];
 
 function policy(nonce: string, formTargets: readonly string[]): string {
   return [
@@ -37,8 +54,37 @@ function policy(nonce: string, formTargets: readonly string[]): string {
   ].join("; ");
 }
 
+function Top({ console: shown }: Pick<Page, "console">) {
+  return (
+    <header class="top">
+      <div>
+        <a class="brand" href="/console">
+          <svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linecap="round">
+            <path d="M3 5h18M8 5v7a4 4 0 0 0 8 0v-1" />
+            <circle cx="8" cy="5" r="1.2" />
+          </svg>
+          Longline
+        </a>
+        {shown === undefined ? null : (
+          <>
+            <nav aria-label="Console">
+              {SECTIONS.filter((section) => section.ownersOnly !== true || shown.person.role === "owner").map(({ id, path, name }) => (
+                <a href={path} {...(id === shown.here ? { "aria-current": "page" } : {})}>
+                  {name}
+                </a>
+              ))}
+            </nav>
+            <span class="who">{cleanText(shown.person.name)}</span>
+          </>
+        )}
+      </div>
+    </header>
+  );
+}
+
 /** Answers with a page. Text in `body` is escaped by hono/jsx; it is never marked as HTML. */
-export async function page(c: Context<AppEnv>, { title, body, status = 200, script, formTargets = [] }: Page): Promise<Response> {
+export async function page(c: Context<AppEnv>, content: Page): Promise<Response> {
+  const { title, body, status = 200, script = "", formTargets = [], heading, console: shown } = content;
   const nonce = randomId();
   c.header("Content-Security-Policy", policy(nonce, formTargets));
   // Fetch §3.2: with `no-referrer` a form's Origin header would be `null`, and no state change could be told from a foreign one.
@@ -49,22 +95,24 @@ export async function page(c: Context<AppEnv>, { title, body, status = 200, scri
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
+        <link rel="icon" href="data:," />
         <title>{`${title} · Longline`}</title>
         <style nonce={nonce}>{raw(STYLE)}</style>
       </head>
       <body>
-        <header>
-          <a href="/account">Longline</a>
-        </header>
-        <main>
-          <h1>{title}</h1>
+        <a class="skip" href="#main">
+          Skip to the content
+        </a>
+        <Top console={shown} />
+        <main id="main" class={shown === undefined ? "" : "wide"}>
+          {heading ?? <h1>{title}</h1>}
           {body}
         </main>
-        {script === undefined ? null : <script nonce={nonce}>{raw(script)}</script>}
+        <script nonce={nonce}>{raw(`${COMMON}${script}`)}</script>
       </body>
     </html>
   );
-  // SECURITY: only the constants of this file pass as markup; the rest is escaped.
+  // SECURITY: only the constants of this folder pass as markup; the rest is escaped.
   return c.html(`<!doctype html>${await html}`, status);
 }
 
@@ -77,7 +125,7 @@ export function messagePage(c: Context<AppEnv>, title: string, text: string, sta
       <>
         <p>{text}</p>
         <p>
-          <a href="/account">Your account</a>
+          <a href="/console">Back to your devices</a>
         </p>
       </>
     ),

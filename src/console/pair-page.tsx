@@ -55,7 +55,7 @@ export function approvalPage(
           <input id="name" name="name" value={cleanText(facts.name)} maxlength={PAIRING.nameLength} required />
           <label for="screen">The two characters on its screen</label>
           <input id="screen" name="screen" maxlength={PAIRING.screenLength} autocomplete="off" autocapitalize="characters" required />
-          <label>
+          <label class="box">
             <input type="checkbox" name="replace" value="yes" />
             The device exists already; this replaces its key
           </label>

@@ -147,6 +147,8 @@ export interface AuditFilter {
   since?: number | undefined;
   /** Rows that arrived after this one, oldest first, for a follower. Without it the newest come first. */
   after?: number | undefined;
+  /** Rows that arrived before this one. */
+  before?: number | undefined;
   limit: number;
 }
 
@@ -161,6 +163,7 @@ export async function listAudit(db: D1Database, filter: AuditFilter): Promise<Au
        FROM audit a LEFT JOIN members m ON m.id = a.member_id
        WHERE (?1 IS NULL OR a.device_id = ?1) AND (?2 IS NULL OR a.grant_id = ?2) AND (?3 IS NULL OR a.outcome = ?3)
          AND (?4 IS NULL OR (a.member_id = ?4 AND a.kind <> 'admin')) AND (?5 IS NULL OR a.at >= ?5) AND (?6 IS NULL OR a.seq > ?6)
+         AND (?8 IS NULL OR a.seq < ?8)
        ORDER BY ${order} LIMIT ?7`,
     )
     .bind(
@@ -171,6 +174,7 @@ export async function listAudit(db: D1Database, filter: AuditFilter): Promise<Au
       filter.since ?? null,
       filter.after ?? null,
       filter.limit,
+      filter.before ?? null,
     )
     .all();
   return results.map((row) => Row.parse(row));

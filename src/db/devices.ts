@@ -169,12 +169,13 @@ export async function setDevicePaused(db: D1Database, id: string, pausedAt: numb
   await db.prepare("UPDATE devices SET paused_at = ?2 WHERE id = ?1 AND removed_at IS NULL").bind(id, pausedAt).run();
 }
 
-/** The devices on which a member has a grant that is not revoked, by name, at most `limit`. */
+/** The devices on which a member has a grant that is not revoked, or that they were invited to; by name, at most `limit`. */
 export async function listDevicesOf(db: D1Database, member: string, limit: number): Promise<Device[]> {
   const { results } = await db
     .prepare(
       `SELECT ${COLUMNS} FROM devices d WHERE d.removed_at IS NULL
-         AND EXISTS (SELECT 1 FROM grants g WHERE g.device_id = d.id AND g.member_id = ?1 AND g.revoked_at IS NULL)
+         AND (EXISTS (SELECT 1 FROM grants g WHERE g.device_id = d.id AND g.member_id = ?1 AND g.revoked_at IS NULL)
+           OR EXISTS (SELECT 1 FROM invitations i WHERE i.device_id = d.id AND i.taken_by = ?1 AND i.revoked_at IS NULL))
        ORDER BY d.name LIMIT ?2`,
     )
     .bind(member, limit)

@@ -22,3 +22,9 @@ export function cleanText(text: string, max: number = TEXT.message): string {
     .join(" | ");
   return flat.length <= max ? flat : `${flat.slice(0, max - 1)}…`;
 }
+
+/** Text of several lines, made safe as `cleanText` does but with its line breaks and indents; at most `max` characters. */
+export function cleanBlock(text: string, max: number): string {
+  const block = text.replaceAll(ANSI, "").replaceAll("\r\n", "\n").replaceAll("\t", "  ").replaceAll(CONTROL, "").replaceAll(BIDI, "");
+  return block.length <= max ? block : `${block.slice(0, max - 1)}…`;
+}

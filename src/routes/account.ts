@@ -43,10 +43,7 @@ async function revoke(c: Context<AppEnv>): Promise<Response> {
   return c.redirect("/account", 303);
 }
 
-/** The account routes. `/console`, the address that `serve` prints, leads to what a person can do in a browser. */
+/** The account routes. */
 export function accountRoutes(): Hono<AppEnv> {
-  return new Hono<AppEnv>()
-    .get("/console", (c) => c.redirect("/account", 302))
-    .get("/account", show)
-    .post("/account/revoke", revoke);
+  return new Hono<AppEnv>().get("/account", show).post("/account/revoke", revoke);
 }

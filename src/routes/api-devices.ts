@@ -15,7 +15,8 @@ import { API } from "../limits.ts";
 import { DeviceName } from "../policy/device-name.ts";
 import { readBody } from "./body.ts";
 
-const NewDevice = z.strictObject({ name: DeviceName });
+/** What a new device is made from. */
+export const NewDevice = z.strictObject({ name: DeviceName });
 
 /** The public MCP URL of a device, on the canonical origin. */
 export function publicUrl(env: Env, name: string): string {
@@ -29,7 +30,8 @@ export async function deviceNamed(env: Env, name: string): Promise<Device> {
   return device;
 }
 
-async function addDevice(env: Env, name: string) {
+/** Adds a device and mints its first key. Throws `conflict` when the name is taken. */
+export async function addDevice(env: Env, name: string) {
   const id = randomId();
   const deviceKey = mintDeviceKey(id);
   const isNew = await insertDevice(env.DB, { id, name, keyHash: await hashSecret(deviceKey), createdAt: Date.now() });
@@ -38,12 +40,13 @@ async function addDevice(env: Env, name: string) {
 }
 
 /** The devices the signed-in person may see: all for an owner, those shared with them for a member. */
-async function visibleDevices(c: Context<AppEnv>): Promise<Device[]> {
+export async function visibleDevices(c: Context<AppEnv>): Promise<Device[]> {
   const { id, role } = c.get("member");
   return role === "owner" ? listDevices(c.env.DB, API.listRows) : listDevicesOf(c.env.DB, id, API.listRows);
 }
 
-async function visibleDevice(c: Context<AppEnv>, name: string): Promise<Device> {
+/** A device the signed-in person may see, or `not_found`. */
+export async function visibleDevice(c: Context<AppEnv>, name: string): Promise<Device> {
   const device = (await visibleDevices(c)).find((visible) => visible.name === name);
   // SECURITY: a device that is not shared with a member is answered like one that does not exist.
   if (device === undefined) throw new ApiError("not_found", "There is no device with this name.");

@@ -16,7 +16,8 @@ import { Rights } from "../policy/grant.ts";
 import { deviceNamed } from "./api-devices.ts";
 import { readBody } from "./body.ts";
 
-const NewInvitation = z
+/** What an invitation is made from. */
+export const NewInvitation = z
   .strictObject({
     /** Whom it is for, as lists show it. */
     for: z.string().trim().min(1).max(GRANT.labelLength),
@@ -35,7 +36,8 @@ const NewInvitation = z
 
 const NewOwnerToken = z.strictObject({ for: z.string().trim().min(1).max(GRANT.labelLength) });
 
-function invitationState(invitation: Invitation, now: number): "open" | "taken" | "revoked" | "expired" {
+/** How an invitation is at `now` (epoch ms). */
+export function invitationState(invitation: Invitation, now: number): "open" | "taken" | "revoked" | "expired" {
   if (invitation.revokedAt !== null) return "revoked";
   if (invitation.takenAt !== null) return "taken";
   return invitation.expiresAt > now ? "open" : "expired";
@@ -59,7 +61,8 @@ function listed(invitation: Invitation, now: number) {
   };
 }
 
-async function invite(env: Env, body: z.output<typeof NewInvitation>, createdBy: string) {
+/** Records an invitation; its link holds the code, which is shown to nobody again. */
+export async function invite(env: Env, body: z.output<typeof NewInvitation>, createdBy: string) {
   const device = body.device === undefined ? null : await deviceNamed(env, body.device);
   const code = mintCode();
   const id = randomId();
@@ -87,7 +90,8 @@ async function invite(env: Env, body: z.output<typeof NewInvitation>, createdBy:
   return { invitation: id, link: linkOf(env, code), code, expiresAt };
 }
 
-async function memberById(env: Env, id: string): Promise<Member> {
+/** A person, removed or not, or `not_found`. */
+export async function memberById(env: Env, id: string): Promise<Member> {
   // A removed one too: repeating the command finishes a removal that did not reach everything.
   const member = await findAnyMember(env.DB, id);
   if (member === null) throw new ApiError("not_found", "There is no member with this id.");

@@ -27,7 +27,8 @@ const SomeCaps = {
   listeners: Caps.shape.listeners.max(GRANT.maxListeners).optional(),
 };
 
-const NewToken = z.strictObject({
+/** What a new token is made from. */
+export const NewToken = z.strictObject({
   /** Who or what the token is for; shown in lists and to the device. */
   for: Label,
   ...Rights.shape,
@@ -38,9 +39,10 @@ const NewToken = z.strictObject({
   /** Member id the grant belongs to; the owner who makes it when left out. */
   member: z.string().max(64).optional(),
 });
-type NewToken = z.infer<typeof NewToken>;
+export type NewToken = z.infer<typeof NewToken>;
 
-const TokenChange = z
+/** What can be changed of a grant. */
+export const TokenChange = z
   .strictObject({
     for: Label.optional(),
     /** All patterns at once: a kind that is left out of it has none. An empty object is a full grant. */
@@ -52,7 +54,7 @@ const TokenChange = z
     paused: z.boolean().optional(),
   })
   .refine((change) => Object.keys(change).length > 0, "name something to change");
-type TokenChange = z.infer<typeof TokenChange>;
+export type TokenChange = z.infer<typeof TokenChange>;
 
 // `exp` is in seconds (RFC 7519 §2): rounded up, so that token and grant end together and neither ends early.
 function expiryAfter(ms: number): number {
@@ -84,7 +86,8 @@ function rightsOf({
   };
 }
 
-function newGrant(body: NewToken, member: string): Omit<Grant, "revision" | "pausedAt" | "revokedAt"> {
+/** The grant a new token stands for. */
+export function newGrant(body: NewToken, member: string): Omit<Grant, "revision" | "pausedAt" | "revokedAt"> {
   return {
     id: randomId(),
     label: body.for,
@@ -95,7 +98,8 @@ function newGrant(body: NewToken, member: string): Omit<Grant, "revision" | "pau
   };
 }
 
-async function createToken(env: Env, device: Device, body: NewToken, grant: Omit<Grant, "revision" | "pausedAt" | "revokedAt">) {
+/** Records a grant and mints its token, which is shown to nobody again. */
+export async function createToken(env: Env, device: Device, body: NewToken, grant: Omit<Grant, "revision" | "pausedAt" | "revokedAt">) {
   const { id, expiresAt, member } = grant;
   // Signed before the grant exists: a relay that cannot sign leaves no grant without a token behind.
   const token = await mintAccessToken(env, { deviceId: device.id, deviceName: device.name, grant: id, member, expiresAt });
@@ -103,14 +107,16 @@ async function createToken(env: Env, device: Device, body: NewToken, grant: Omit
   return { token, grant: id, mcpUrl: publicUrl(env, device.name), expiresAt };
 }
 
-async function holderOf(c: Context<AppEnv>, body: NewToken): Promise<string> {
+/** Whose grant it becomes; `not_found` for an unknown member. */
+export async function holderOf(c: Context<AppEnv>, body: NewToken): Promise<string> {
   if (body.member === undefined) return c.get("member").id;
   const member = await findMember(c.env.DB, body.member);
   if (member === null) throw new ApiError("not_found", "There is no member with this id.");
   return member.id;
 }
 
-function grantState(grant: Grant, now: number): "active" | "paused" | "expired" | "revoked" {
+/** How a grant is at `now` (epoch ms). */
+export function grantState(grant: Grant, now: number): "active" | "paused" | "expired" | "revoked" {
   if (grant.revokedAt !== null) return "revoked";
   if (grant.expiresAt <= now) return "expired";
   return grant.pausedAt === null ? "active" : "paused";
@@ -134,10 +140,10 @@ function listed({ grant, deviceName, createdAt, note, memberName, clientName }: 
   };
 }
 
-/** The grant of the path, if the signed-in person may see it. SECURITY: another's grant is answered like one that does not exist. */
-async function grantOfPath(c: Context<AppEnv>): Promise<GrantRecord> {
+/** A grant the signed-in person may see. SECURITY: another's grant is answered like one that does not exist. */
+export async function visibleGrant(c: Context<AppEnv>, grant: string): Promise<GrantRecord> {
   const { id, role } = c.get("member");
-  const record = await findGrant(c.env.DB, c.req.param("grant") ?? "");
+  const record = await findGrant(c.env.DB, grant);
   if (record === null || (role !== "owner" && record.grant.member !== id))
     throw new ApiError("not_found", "There is no grant with this id.");
   return record;
@@ -155,7 +161,8 @@ function changeOf(record: GrantRecord, body: TokenChange): GrantChange {
   };
 }
 
-async function changeToken(env: Env, record: GrantRecord, body: TokenChange) {
+/** Changes a grant in both places; a longer life gives a new token. */
+export async function changeToken(env: Env, record: GrantRecord, body: TokenChange) {
   const changed = await changeGrant(env, record, changeOf(record, body));
   if (changed.grant.expiresAt <= record.grant.expiresAt) return listed(changed, Date.now());
   // The token that is out there ends when it said it would: a longer life needs a new one.
@@ -186,12 +193,12 @@ export function tokenRoutes(): Hono<AppEnv> {
   });
   app.patch("/tokens/:grant", ownersOnly, async (c) => {
     const body = await readBody(c, TokenChange);
-    const record = await grantOfPath(c);
+    const record = await visibleGrant(c, c.req.param("grant") ?? "");
     const action = { name: `token.${verbOf(body)}`, target: record.grant.label, device: deviceOf(record), grant: record.grant.id };
     return c.json(await audited(c, action, () => changeToken(c.env, record, body)));
   });
   app.delete("/tokens/:grant", async (c) => {
-    const record = await grantOfPath(c);
+    const record = await visibleGrant(c, c.req.param("grant") ?? "");
     const action = { name: "token.revoke", target: record.grant.label, device: deviceOf(record), grant: record.grant.id };
     const { grant, deviceName } = await audited(c, action, () => revokeEverywhere(c.env, record.grant.id));
     return c.json({ grant: grant.id, device: deviceName, state: "revoked", revokedAt: grant.revokedAt });
@@ -199,7 +206,8 @@ export function tokenRoutes(): Hono<AppEnv> {
   return app;
 }
 
-function verbOf(body: TokenChange): "pause" | "resume" | "change" {
+/** The verb the audit has for a change. */
+export function verbOf(body: TokenChange): "pause" | "resume" | "change" {
   if (body.paused === undefined) return "change";
   return body.paused ? "pause" : "resume";
 }

@@ -45,7 +45,8 @@ async function answer(c: Context<AppEnv>): Promise<Response> {
   );
 }
 
-function contextOf(
+/** What the edge has to know of a caller who is authenticated. */
+export function contextOf(
   c: Context<AppEnv>,
   headers: RequestHeaders,
   { grant, deviceId }: { grant: string; deviceId: string },

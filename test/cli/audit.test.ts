@@ -1,6 +1,6 @@
 /** `longline audit`: foreign text in tables and spreadsheets, and what is asked of the relay. */
 import { describe, expect, test } from "vitest";
-import { csvCell, formatCsv } from "../../src/cli/csv.ts";
+import { csvCell, formatCsv } from "../../src/policy/csv.ts";
 import { command, fakeRelay } from "./support.ts";
 
 const ROW = {

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { describeEvent } from "../../src/cli/agent-log.ts";
 import { parseHeaders, readSecretText } from "../../src/cli/headers-file.ts";
 import { defaultStateDir } from "../../src/cli/state-dir.ts";
-import { clientEntries, reachNote } from "../../src/cli/start/client-entries.ts";
+import { clientEntries, reachNote } from "../../src/policy/client-entries.ts";
 import { deviceName } from "../../src/cli/start/demo-device.ts";
 import { readAnswer } from "../../src/cli/start/example-call.ts";
 import { isWorthShowing } from "../../src/cli/start/relay-log.ts";
@@ -132,7 +132,8 @@ test("events of an agent are one safe line each", () => {
 
 describe("client entries", () => {
   const access = { name: "pi", mcpUrl: "http://127.0.0.1:8787/mcp/pi", token: "eyJ.a.b" };
-  const [claude, vscode, cursor, generic] = clientEntries(access).map(({ text }) => text);
+  const texts = new Map(clientEntries(access).map(({ id, text }) => [id, text]));
+  const [claude, vscode, cursor, generic] = ["claude-code", "vscode", "cursor", "json"].map((id) => texts.get(id));
   const headers = { Authorization: "Bearer eyJ.a.b" };
   test("hold address and token in each client's own form", () => {
     expect(claude).toBe('claude mcp add --transport http pi http://127.0.0.1:8787/mcp/pi --header "Authorization: Bearer eyJ.a.b"');

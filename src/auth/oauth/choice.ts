@@ -29,7 +29,7 @@ export interface Choice {
 const TOOL_SCOPE = "tool:";
 
 /** Whether a name can stand for itself in a grant: as a pattern it must match nothing else. */
-function isPlainName(name: string): boolean {
+export function isPlainName(name: string): boolean {
   return name.length > 0 && name.length <= GRANT.patternLength && !name.includes("*") && !name.startsWith("!");
 }
 

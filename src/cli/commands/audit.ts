@@ -4,7 +4,8 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { z } from "zod";
 import { CLI } from "../../limits.ts";
 import { connect, withOwnerOptions, type OwnerOptions } from "../connection.ts";
-import { formatCsv } from "../csv.ts";
+import { AUDIT_COLUMNS, auditCells } from "../../policy/audit-columns.ts";
+import { formatCsv } from "../../policy/csv.ts";
 import { parseCount } from "../numbers.ts";
 import type { OwnerApi } from "../owner-api.ts";
 import { listenForStop } from "../stop-signals.ts";
@@ -39,30 +40,6 @@ const Row = z.looseObject({
 type Row = z.infer<typeof Row>;
 const Answer = z.looseObject({ rows: z.array(Row), newest: z.number() });
 const SettingsAnswer = z.looseObject({ auditDays: z.number() });
-
-/** Columns of CSV, in order; names are those of the JSON. */
-const COLUMNS = [
-  "at",
-  "kind",
-  "device",
-  "grant",
-  "label",
-  "member",
-  "memberName",
-  "client",
-  "clientVersion",
-  "clientProtocol",
-  "upstreamProtocol",
-  "method",
-  "target",
-  "outcome",
-  "reason",
-  "durationMs",
-  "bytesIn",
-  "bytesOut",
-  "callId",
-  "attempts",
-] as const satisfies readonly (keyof Row)[];
 
 const OUTCOMES = ["ok", "error", "failed", "refused", "cancelled", "incomplete", "unknown"];
 
@@ -137,14 +114,10 @@ async function pause(signal: AbortSignal): Promise<boolean> {
 function print(terminal: Terminal, options: AuditOptions, rows: readonly Row[], isFirst: boolean): void {
   if (options.json === true && options.follow === true) return rows.forEach((row) => printJson(terminal, row));
   if (options.json === true) return printJson(terminal, rows);
-  if (options.csv === true) return terminal.out(formatCsv(isFirst ? COLUMNS : undefined, rows.map(cells)));
+  if (options.csv === true) return terminal.out(formatCsv(isFirst ? AUDIT_COLUMNS : undefined, rows.map(auditCells)));
   if (rows.length === 0) return isFirst ? terminal.err("No rows yet.") : undefined;
   const table = formatTable(terminal, HEAD, rows.map(describe));
   terminal.out(isFirst ? table : table.slice(table.indexOf("\n") + 1));
-}
-
-function cells(row: Row): string[] {
-  return COLUMNS.map((column) => (column === "at" ? new Date(row.at).toISOString() : String(row[column] ?? "")));
 }
 
 const HEAD = ["TIME", "DEVICE", "WHO", "WHAT", "OUTCOME", "MS"];

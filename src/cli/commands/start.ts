@@ -9,7 +9,7 @@ import { LOCAL_DATA } from "../connection.ts";
 import { parsePort } from "../numbers.ts";
 import { OwnerApi } from "../owner-api.ts";
 import { startAgentProcess, type AgentProcess } from "../start/agent-process.ts";
-import { clientEntries, reachNote } from "../start/client-entries.ts";
+import { clientEntries, reachNote } from "../../policy/client-entries.ts";
 import { ensureDemoDevice, type DemoDevice } from "../start/demo-device.ts";
 import { curlLine, exampleCall, readAnswer, type ExampleCall } from "../start/example-call.ts";
 import { isWorthShowing } from "../start/relay-log.ts";
@@ -99,7 +99,9 @@ async function showResult(terminal: Terminal, { relay, stop, json }: Demo, { dev
     const { url, ownerToken, consoleUrl } = relay;
     return printJson(terminal, { url, ownerToken, consoleUrl, device, mcpUrl, token, grant: grant.id, expiresAt: grant.expiresAt });
   }
-  const entries = clientEntries({ name: device, mcpUrl, token }).map(({ title, text }) => `${title}:\n${text}`);
+  const entries = clientEntries({ name: device, mcpUrl, token }).flatMap(({ title, where, text, unreachable }) =>
+    unreachable === undefined ? [`${title} (${where}):\n${text}`] : [],
+  );
   const sections = [
     `Called the tool "echo" on device "${device}" through the relay. Its answer:\n${cleanText(JSON.stringify(answer))}`,
     `MCP URL:       ${mcpUrl}\nAccess token:  ${token}`,

@@ -1,5 +1,5 @@
 /** CSV (RFC 4180) of foreign text: cells are cleaned and quoted, and none can start a formula in a spreadsheet. */
-import { cleanText } from "../policy/clean-text.ts";
+import { cleanText } from "./clean-text.ts";
 
 /** Characters with which spreadsheets begin a formula; a tab or a full-width form counts too once it is trimmed or folded. */
 const FORMULA = /^[\s\uFEFF]*[=+\-@\t\r\uFF1D\uFF0B\uFF0D\uFF20]/;
