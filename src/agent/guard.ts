@@ -1,4 +1,5 @@
 /** The device's own say in one place: policy, questions, stop switch and log of calls of one agent. */
+import type { Prefixes } from "../policy/other-names.ts";
 import { CallLog } from "./call-log.ts";
 import type { Asker } from "./ask/question.ts";
 import { PolicyGate, STOPPED } from "./local-policy-gate.ts";
@@ -12,6 +13,8 @@ export interface GuardOptions {
   asker: Asker;
   /** Tools as they are listed now, each as JSON text. */
   tools(): readonly string[] | undefined;
+  /** Prefixes before names of upstreams now. */
+  prefixes(): Prefixes | undefined;
   report(event: AgentEvent): void;
   /** Ends every call that runs. */
   interrupt(rule: string, message: string): void;
@@ -36,6 +39,7 @@ export class Guard {
       asker: options.asker,
       log: this.log,
       stop: this.#stop,
+      prefixes: () => options.prefixes(),
       factsOf: (tool) => this.#facts.get(tool),
     });
   }

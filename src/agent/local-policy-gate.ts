@@ -1,5 +1,6 @@
 /** Where the device's own policy meets a call: decides, asks, refuses, and writes down what is run and refused. */
 import { POLICY } from "../limits.ts";
+import type { Prefixes } from "../policy/other-names.ts";
 import type { Call } from "../tunnel/frames.ts";
 import { QuestionQueue } from "./ask/question-queue.ts";
 import { askWord, type Asker } from "./ask/question.ts";
@@ -15,6 +16,8 @@ export interface GateOptions {
   stop: Pick<StopSwitch, "look">;
   /** What the lists say of a tool now. */
   factsOf: (tool: string) => ToolFacts | undefined;
+  /** Prefixes before names of upstreams now. */
+  prefixes(): Prefixes | undefined;
 }
 
 export class PolicyGate {
@@ -31,7 +34,7 @@ export class PolicyGate {
 
   /** Whether a call may run: undefined, or why not. Never rejects. `params` is the call's payload, as JSON text. */
   async admit(call: Call, params: Uint8Array, signal: AbortSignal): Promise<AgentFailure | undefined> {
-    const verdict = judge(this.policy, call, this.#options.factsOf);
+    const verdict = judge(this.policy, call, this.#options.factsOf, this.#options.prefixes());
     if (verdict === undefined) return undefined;
     const entry = this.#entry(call, params);
     const refuse = (rule: string, why: string) => {

@@ -4,6 +4,7 @@
  */
 import { POLICY } from "../limits.ts";
 import { type Kind, matches, METHOD_KINDS } from "../policy/grant.ts";
+import { allNames, NO_PREFIXES, type Prefixes } from "../policy/other-names.ts";
 import type { Caller } from "../tunnel/frames.ts";
 
 export type PolicyAction = "allow" | "deny" | "ask";
@@ -61,14 +62,19 @@ export interface Verdict {
 }
 
 /** Decides one request. Undefined for what runs nothing: lists and the like. */
-export function judge(policy: LocalPolicy, request: PolicyRequest, factsOf: (tool: string) => ToolFacts | undefined): Verdict | undefined {
+export function judge(
+  policy: LocalPolicy,
+  request: PolicyRequest,
+  factsOf: (tool: string) => ToolFacts | undefined,
+  prefixes: Prefixes = NO_PREFIXES,
+): Verdict | undefined {
   const subject = subjectOf(request);
   if (subject === undefined) return undefined;
   const facts = subject.kind === "tools" ? factsOf(subject.name) : undefined;
   if (policy.readOnly && (subject.kind === "other" || (subject.kind === "tools" && facts?.isReadOnly !== true)))
     return { action: "deny", rule: "policy.readOnly" };
   for (const [index, rule] of policy.rules.entries())
-    if (fits(rule, subject, request.caller)) return { action: rule.action, rule: `policy.rules[${index + 1}]` };
+    if (fits(rule, subject, request.caller, prefixes)) return { action: rule.action, rule: `policy.rules[${index + 1}]` };
   if (facts?.asksFirst === true && policy.default === "allow") return { action: "ask", rule: "tools that run commands ask first" };
   return { action: policy.default, rule: "policy.default" };
 }
@@ -104,18 +110,22 @@ function subjectOf({ method, target, ref }: PolicyRequest): Subject | undefined 
     : { kind: "resources", name: String(ref?.["uri"]) };
 }
 
-function fits(rule: PolicyRule, subject: Subject, caller: Caller): boolean {
+function fits(rule: PolicyRule, subject: Subject, caller: Caller, prefixes: Prefixes): boolean {
   const { tools, resources, prompts, callers } = rule;
   if (callers !== undefined && !listFits(callers, [caller.label, caller.grant, caller.member])) return false;
   if (tools === undefined && resources === undefined && prompts === undefined) return true;
-  const patterns = subject.kind === "other" ? undefined : rule[subject.kind];
-  return patterns !== undefined && listFits(patterns, [subject.name]);
+  if (subject.kind === "other") return false;
+  const patterns = rule[subject.kind];
+  if (patterns === undefined) return false;
+  // A thing behind a prefix has its upstream's own name too. It counts where it makes the policy stricter.
+  const all = allNames(prefixes, subject.kind, subject.name);
+  return rule.action === "allow" ? listFits(patterns, [subject.name], all) : listFits(patterns, all, [subject.name]);
 }
 
 /** As in a grant: one excluded name excludes, and patterns that only exclude include everything else. */
-function listFits(patterns: readonly string[], names: readonly string[]): boolean {
+function listFits(patterns: readonly string[], names: readonly string[], excludable: readonly string[] = names): boolean {
   const excludes = patterns.filter((pattern) => pattern.startsWith("!"));
-  if (excludes.some((pattern) => names.some((name) => matches(pattern.slice(1), name)))) return false;
+  if (excludes.some((pattern) => excludable.some((name) => matches(pattern.slice(1), name)))) return false;
   const includes = patterns.filter((pattern) => !pattern.startsWith("!"));
   return (includes.length === 0 && excludes.length > 0) || includes.some((pattern) => names.some((name) => matches(pattern, name)));
 }

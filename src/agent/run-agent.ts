@@ -106,6 +106,7 @@ class Agent implements AgentHandle {
       policy: options.policy ?? DEFAULT_POLICY,
       asker: options.asker ?? new DialogAsker(thisHost(), this.#watchdog),
       tools: () => this.#router.lists()?.tools,
+      prefixes: () => this.#router.lists()?.discover.prefixes,
       report: (event) => this.#tell(event),
       interrupt: (rule, message) => this.#dispatcher.interrupt(rule, message),
     });

@@ -53,6 +53,18 @@ describe("a policy", () => {
     expect(verdict({ rules }, call("touch_tap"))?.action).toBe("deny");
   });
 
+  test("counts an upstream's own name behind a prefix where that is stricter", () => {
+    const prefixes = { names: ["x_"], resources: [] };
+    const action = (rules: object[], target: string) =>
+      judge(PolicySection.parse({ default: "deny", rules }), { caller, ...call(target) }, () => undefined, prefixes)?.action;
+    const anything = { action: "allow" };
+    expect(action([{ tools: ["shell"], action: "ask" }, anything], "x_shell")).toBe("ask");
+    expect(action([{ tools: ["shell"], action: "deny" }, anything], "y_shell")).toBe("allow");
+    expect(action([{ tools: ["shell"], action: "allow" }], "x_shell")).toBe("deny");
+    expect(action([{ tools: ["*", "!shell"], action: "allow" }], "x_shell")).toBe("deny");
+    expect(action([{ tools: ["*", "!shell"], action: "deny" }, anything], "x_shell")).toBe("deny");
+  });
+
   test("that denies by default denies commands too", () => {
     expect(verdict({ default: "deny" }, call("shell"))).toEqual({ action: "deny", rule: "policy.default" });
     expect(verdict({ default: "deny", rules: [{ tools: ["shell"], action: "ask" }] }, call("shell"))?.action).toBe("ask");

@@ -23,6 +23,7 @@ export class Member {
   readonly #inherited: UpstreamLists | null;
   readonly #calls = new Set<AbortController>();
   readonly #begun: Promise<unknown>;
+  #hasBegun: boolean;
   #isIdle: () => void = () => undefined;
 
   /** It starts after `before`: two of them may not share a screen or a port. */
@@ -34,6 +35,7 @@ export class Member {
     this.#upstream = upstream;
     this.#inherited = before?.lists ?? null;
     this.#begun = before?.gone ?? Promise.resolve();
+    this.#hasBegun = before === undefined;
   }
 
   get alias(): string {
@@ -63,6 +65,7 @@ export class Member {
   /** Starts at once, or when its predecessor is gone. `isWanted` is asked then. */
   start(isWanted: () => boolean): void {
     void this.#begun.then(() => {
+      this.#hasBegun = true;
       if (isWanted()) this.#upstream.start();
     });
   }
@@ -73,7 +76,7 @@ export class Member {
     const any = AbortSignal.any([signal, own.signal]);
     this.#calls.add(own);
     try {
-      await orAborted(this.#begun, any);
+      if (!this.#hasBegun) await orAborted(this.#begun, any);
       const outcome = await this.#upstream.run(call, sink, any);
       return own.signal.aborted && !signal.aborted
         ? { kind: "failed", failure: failure("upstream_failed", "unknown", TAKEN_AWAY) }
