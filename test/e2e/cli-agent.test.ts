@@ -36,7 +36,7 @@ test("says on stdout that it is online, and once; what it does goes to stderr, w
   const secret = "a-secret-argument";
   const answer = await fetch(mcpUrl, modernRequest(token, "tools/call", { name: "echo", arguments: { text: secret } }));
   expect(await answer.text()).toContain(secret);
-  await agent.process.line("stderr", (line) => line.includes("tools/call echo"));
+  await agent.process.line("stderr", (line) => /^done echo for test after \d+ ms$/.test(line));
 
   agent.process.child.kill("SIGINT");
   expect(await agent.process.ended()).toEqual({ code: 0, signal: null });

@@ -9,7 +9,7 @@ describe("GET /tunnel/state", () => {
       await relay.send("/tunnel/state", { headers: { Authorization: `Bearer ${key}` } });
     expect(await (await ask(deviceKey)).json()).toMatchObject({ device, state: "never", lastSeenAt: null, rivalAt: null });
     await dial(relay, deviceKey);
-    expect(await (await ask(deviceKey)).json()).toMatchObject({ device, state: "online", agentVersion: "1.2.3" });
+    expect(await (await ask(deviceKey)).json()).toMatchObject({ device, state: "online", agentVersion: "0.1.0" });
     const refused = await ask(`${deviceKey.slice(0, -1)}${deviceKey.endsWith("A") ? "B" : "A"}`);
     expect(refused.status).toBe(401);
     expect(await errorCode(refused)).toBe("not_authorised");
