@@ -67,6 +67,8 @@ export class Desk {
   });
   /** Epoch ms until which the relay counts as about to end. */
   drainsUntil = 0;
+  /** The same, for an end after which nobody takes over. */
+  stopsUntil = 0;
   /** Requests that the agent does not have yet, by call id, and the questions and answers of calls, by `asksOf`. */
   readonly held = new HeldBytes(TUNNEL.heldRequestBytes);
   /** The object was destroyed: late work must leave storage alone. */

@@ -7,15 +7,23 @@ import type { Refusal } from "./rpc.ts";
 const STOPPED = { reason: "tunnel_lost", message: "The relay was stopped during the call." } as const;
 
 /**
- * Tells the agent, once, and gives the number of calls that are in flight. What was told is void when the relay is still there
- * later. `stops`: nobody takes over, so listeners end with the closing message of their era (MCP 2026-07-28, Subscriptions).
+ * Tells the agent, once, and gives the number of calls in flight. What was told is void when the relay is still there later.
+ * `stops`: nobody takes over, so listeners are told too and end with the closing message of their era (MCP 2026-07-28,
+ * Subscriptions); those whose client did not get it yet count like calls.
  */
 export function drain(desk: Desk, stops: boolean): number {
   const now = desk.now();
-  if (stops) desk.listeners.endAll("stopped");
+  if (stops && now >= desk.stopsUntil) desk.listeners.tellEnd();
   if (now >= desk.drainsUntil) desk.links.current()?.send({ type: "drain", reason: "the relay restarts" });
   desk.drainsUntil = now + 2 * TUNNEL.drainMs;
-  return desk.pending.size;
+  if (!stops) return desk.pending.size;
+  desk.stopsUntil = desk.drainsUntil;
+  return desk.pending.size + desk.listeners.count;
+}
+
+/** Why no listener begins while the relay stops; null at all other times. One that is replaced leaves its listeners to the next. */
+export function refusedByStop(desk: Desk): Refusal | null {
+  return desk.now() >= desk.stopsUntil ? null : refusedByDrain(desk);
 }
 
 /**

@@ -10,6 +10,7 @@ import { LIST_KINDS, LISTEN_CLOSE, LISTEN_HEADER, LISTEN_PATH, ListenFacts, type
 import { checkSession, findGrant, rateLimited } from "./call-admission.ts";
 import type { Desk } from "./desk.ts";
 import { viewDevice } from "./device-view.ts";
+import { refusedByStop } from "./drain.ts";
 import { acceptListener, closeListeners, type Listener, type ListenerAttachment, listeners, tellListener } from "./listener-sockets.ts";
 import { offerOf, ownerOf } from "./listeners.ts";
 import type { Refusal } from "./rpc.ts";
@@ -29,6 +30,8 @@ export async function answerListener(desk: Desk | null, request: Request): Promi
   if (desk === null) return refuse(facts.session === undefined ? { kind: "method" } : { kind: "session", why: "unknown" });
   const grant = await findGrant(desk, facts.grant);
   if (grant === undefined) return refuse({ kind: "grant" });
+  const stops = refusedByStop(desk);
+  if (stops !== null) return refuse(stops);
   const plan = await planListener(desk, grant, facts);
   if ("kind" in plan) return refuse(plan);
   const { 0: client, 1: server } = new WebSocketPair();
@@ -98,6 +101,7 @@ function begin(desk: Desk, { socket, facts }: Listener, owner: string, { seen }:
   socket.serializeAttachment(open.facts);
   const versions = desk.listeners.versions();
   tellListener(open, { type: "open", lists: facts.lists, resources: desk.subscriptions.of(owner), versions });
+  if (refusedByStop(desk) !== null) tellListener(open, { type: "end" }); // The others were told while the device was asked.
   if (seen === undefined) return;
   for (const what of facts.lists) if (versions[what] > seen[what]) tellListener(open, { type: "list", what, version: versions[what] });
 }

@@ -99,9 +99,19 @@ export class Listeners {
     this.#end(listeners(this.#desk.ctx, { session: id }), LISTEN_CLOSE.sessionOver, "the session is over");
   }
 
-  /** Ends every listener: the device is removed, or the relay stops. */
-  endAll(why: "removed" | "stopped"): void {
-    closeListeners(listeners(this.#desk.ctx), LISTEN_CLOSE[why], why);
+  /** Listeners whose sockets are open. */
+  get count(): number {
+    return listeners(this.#desk.ctx).length;
+  }
+
+  /** The relay stops: each tells its client and then closes its socket, so that `count` says when all have. */
+  tellEnd(): void {
+    for (const listener of this.#open()) tellListener(listener, { type: "end" });
+  }
+
+  /** Ends every listener of a device that is removed. */
+  endAll(): void {
+    closeListeners(listeners(this.#desk.ctx), LISTEN_CLOSE.removed, "the device is removed");
   }
 
   /** A listener's socket is gone: what only it wanted is dropped. */

@@ -199,7 +199,7 @@ export interface DeviceTunnelRpc {
   status(): Promise<DeviceStatus>;
   /** Closes the tunnel for good; for a revoked key or a removed device. */
   closeTunnel(reason: "revoked" | "removed"): Promise<void>;
-  /** The relay is about to be replaced, or `stops`: the agent is told, new calls are refused, and listeners end if it stops. Gives the calls in flight. */
+  /** The relay is about to be replaced, or `stops`: the agent is told, new calls are refused, and listeners end if it stops. Gives the calls in flight and the listeners that are to end. */
   drain(stops: boolean): Promise<number>;
   /** The time of a drain is over: callers of what is still in flight are told that the relay ends. Gives their number. */
   endCalls(): Promise<number>;

@@ -25,6 +25,7 @@ class NoticeStream {
   readonly #onAbort = (): void => this.#stop();
   readonly #events: ListenEvents = {
     message: (message) => {
+      if (message.type === "end") return void this.#end();
       if (message.type === "resource") return this.#say(this.#shape.resource(message.uri));
       if (this.#seen !== undefined) this.#seen = { ...this.#seen, [message.what]: message.version };
       this.#say(this.#shape.list(message.what));
@@ -70,10 +71,11 @@ class NoticeStream {
   /** The one end without a word to the client: it left, or it takes nothing any more. */
   #stop(): void {
     if (!this.#over()) return;
+    this.#socket?.close();
     void this.#stream?.abort();
   }
 
-  /** The end in order: what waits is written, then the closing message of its era. */
+  /** The end in order: what waits is written, then the closing message of its era. Then the object hears that it is done. */
   async #end(): Promise<void> {
     if (!this.#over()) return;
     const stream = this.#stream;
@@ -86,6 +88,7 @@ class NoticeStream {
       await stream.close();
     } finally {
       clearTimeout(timer);
+      this.#socket?.close();
     }
   }
 
@@ -94,7 +97,6 @@ class NoticeStream {
     if (this.#isOver) return false;
     this.#isOver = true;
     this.#context.request.signal.removeEventListener("abort", this.#onAbort);
-    this.#socket?.close();
     return true;
   }
 

@@ -102,8 +102,8 @@ interface Drained {
 }
 
 /**
- * Tells every device's object that the relay stops, and asks those with calls in flight until there are none, at most for
- * TUNNEL.drainMs. The pause after each look is also the time in which listeners get their last message.
+ * Tells every device's object that the relay stops, and asks those with calls in flight, or with listeners that were not told
+ * yet, until there are none, at most for TUNNEL.drainMs.
  */
 async function drainObjects(mf: Miniflare): Promise<void> {
   const until = Date.now() + TUNNEL.drainMs;
@@ -114,9 +114,10 @@ async function drainObjects(mf: Miniflare): Promise<void> {
   const namespace = await mf.getDurableObjectNamespace(BINDINGS.objects, WORKER);
   // SAFETY: the class of this binding; miniflare's own type knows no methods of it.
   let busy = results.map(({ id }) => namespace.get(namespace.idFromName(id)) as unknown as Drained);
-  while (busy.length > 0 && Date.now() < until) {
-    const inFlight = await Promise.all(busy.map(async (object) => await object.drain(true)));
-    busy = busy.filter((_object, index) => (inFlight[index] ?? 0) > 0);
+  for (;;) {
+    const left = await Promise.all(busy.map(async (object) => await object.drain(true)));
+    busy = busy.filter((_object, index) => (left[index] ?? 0) > 0);
+    if (busy.length === 0 || Date.now() >= until) break;
     await sleep(SERVE.pollMs);
   }
   const ended = await Promise.all(busy.map(async (object) => await object.endCalls()));

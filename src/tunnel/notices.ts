@@ -40,6 +40,8 @@ export const ListenMessage = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("open"), lists: z.array(ListKind), resources: z.array(Uri), versions: ListVersions }),
   z.strictObject({ type: z.literal("list"), what: ListKind, version: z.int().nonnegative() }),
   z.strictObject({ type: z.literal("resource"), uri: Uri }),
+  /** The relay stops: the client is told so, then the Worker closes the socket. */
+  z.strictObject({ type: z.literal("end") }),
 ]);
 export type ListenMessage = z.infer<typeof ListenMessage>;
 export type Opened = Extract<ListenMessage, { type: "open" }>;
@@ -58,8 +60,6 @@ export const LISTEN_CLOSE = {
   superseded: 4003,
   /** The device was removed. */
   removed: 4004,
-  /** The relay stops, and its Worker with it: there is nothing to open again. */
-  stopped: 4005,
 } as const;
 
 /** JSON as a header can hold it: nothing but ASCII. */

@@ -52,18 +52,27 @@ test("SIGTERM lets a call in flight end, refuses new ones as not started, and th
   expect((await call("after", 0)).at(-1)).toMatchObject({ result: { content: [{ text: "after::after" }] } });
 });
 
-test("SIGTERM ends listeners of both eras in order: with the closing result, and with the end of the session's stream", async () => {
+test.each(["online", "away"])("SIGTERM ends listeners of both eras in order while the device is %s", async (state) => {
   const { deviceKey, mcpUrl } = await relay.addDevice("pi");
   const { token } = await relay.createToken("pi");
   agent = await startAgent({ relay: relay.url, deviceKey, args: ["--", ...FIXTURE_STDIO] });
-  const asked = modernRequest(token, "subscriptions/listen", { notifications: { toolsListChanged: true } }, { id: "L1" });
-  const modern = new EventReader(await fetch(mcpUrl, asked));
-  expect(await modern.next()).toMatchObject({ method: "notifications/subscriptions/acknowledged" });
   const session = await LegacySession.open(mcpUrl, token);
-  const legacy = await session.stream();
+  if (state === "away") await agent.stop();
+  const request = modernRequest(token, "subscriptions/listen", { notifications: { toolsListChanged: true } }, { id: "L1" });
+  const listener = new EventReader(await fetch(mcpUrl, request));
+  expect(await listener.next()).toMatchObject({ method: "notifications/subscriptions/acknowledged" });
+  const stream = await session.stream();
+  expect(await stream.block()).toBe(":");
+
   const stopped = relay.process.stop();
-  expect(await modern.next()).toMatchObject({ id: "L1", result: { resultType: "complete" } });
-  expect([await modern.next(), await legacy.next()]).toEqual([null, null]);
+  expect(await listener.next()).toEqual({
+    jsonrpc: "2.0",
+    id: "L1",
+    result: { resultType: "complete", _meta: { "io.modelcontextprotocol/subscriptionId": "L1" } },
+  });
+  // A connection that was broken off would reject here.
+  expect(await listener.next()).toBeNull();
+  expect(await stream.next()).toBeNull();
   expect(await stopped).toEqual({ code: 0, signal: null });
 });
 

@@ -73,10 +73,12 @@ export class LegacySession {
     return { value: toolValue(exchange.answer), ...exchange };
   }
 
-  /** Opens the session's own stream. */
+  /** The session's own stream, open. */
   async stream(): Promise<EventReader> {
     const headers = { ...headersOf(this.token), "mcp-session-id": this.id, "mcp-protocol-version": this.version };
-    return new EventReader(await fetch(this.url, { headers }));
+    const response = await fetch(this.url, { headers });
+    if (response.status !== 200) throw new Error(`no stream: ${response.status}`);
+    return new EventReader(response);
   }
 
   async end(): Promise<number> {

@@ -90,6 +90,21 @@ describe("subscriptions/listen", () => {
     expect(await events.next()).toBeNull();
   });
 
+  test("R96: ends with the closing result when the relay is about to end, and only then lets the object go", async () => {
+    const { object, listen } = listening();
+    const events = new EventReader(await listen({ toolsListChanged: true }, 9));
+    await events.next();
+    object.last.list("tools");
+    object.last.say({ type: "end" });
+    object.last.list("prompts");
+    expect(object.last.isClosed).toBe(false);
+    expect(await events.next()).toMatchObject({ method: "notifications/tools/list_changed" });
+    expect(await events.next()).toEqual({ jsonrpc: "2.0", id: 9, result: { resultType: "complete", _meta: { [SUBSCRIPTION]: 9 } } });
+    expect(await events.next()).toBeNull();
+    await vi.waitFor(() => expect(object.last.isClosed).toBe(true));
+    expect(object.all).toHaveLength(1);
+  });
+
   test("finds the object again after it was lost, and says what it cannot know to be unchanged", async () => {
     const { object, listen } = listening();
     const events = new EventReader(await listen({ toolsListChanged: true, resourceSubscriptions: ["u:1"] }));

@@ -152,6 +152,32 @@ describe("a listener", () => {
     });
   });
 
+  it("hears that the relay stops and is waited for; nobody begins to listen meanwhile", async () => {
+    const { deviceId, stub, agent, grant } = await device();
+    const id = await session(stub, grant.id);
+    const { listener } = await listening(deviceId, grant.id);
+    const stream = await ListenerEnd.open(deviceId, { grant: grant.id, session: { id } });
+    await stream.next();
+    // A relay that is replaced leaves them to the next.
+    expect(await stub.drain(false)).toBe(0);
+    await agent.next("drain");
+    await listening(deviceId, grant.id).then(({ listener: later }) => later.socket.close(1000));
+    await eventually(async () => expect(await stub.drain(true)).toBe(2));
+    for (const one of [listener, stream]) expect(await one.next()).toEqual({ type: "end" });
+    expect(await stub.drain(true)).toBe(2);
+    const facts = [
+      { grant: grant.id, filter: ALL },
+      { grant: grant.id, session: { id } },
+    ];
+    for (const fact of facts) {
+      expect(await listen(deviceId, fact)).toMatchObject({ failure: { reason: "rate_limited", outcome: "not_started" } });
+    }
+    listener.socket.close(1000);
+    stream.socket.close(1000);
+    await eventually(async () => expect(await stub.drain(true)).toBe(0));
+    expect([...listener.unread, ...stream.unread, ...agent.seen("drain")]).toEqual([]);
+  });
+
   it("hears its own end when the object is reset", async () => {
     const { deviceId, grant } = await device();
     const { listener } = await listening(deviceId, grant.id);
