@@ -9,7 +9,7 @@ import { stdioV1, stdioV2 } from "../support/stdio-clients.ts";
 test("a session that is gone is opened again, and the client does not notice", async () => {
   const gate = await startSessionSpy();
   const relay = await startRelay({ args: ["--origin", gate.url] });
-  const local = (await runningRelay(relay.dataDir)) ?? "";
+  const local = runningRelay(relay.dataDir) ?? "";
   gate.target(local);
   const { deviceKey, mcpUrl } = await relay.addDevice("pi");
   const { token } = await relay.createToken("pi");

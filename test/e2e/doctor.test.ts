@@ -22,7 +22,7 @@ let dir: Awaited<ReturnType<typeof temporaryDir>>;
 beforeAll(async () => {
   web = await startSessionSpy();
   relay = await startRelay({ args: ["--origin", web.url] });
-  local = (await runningRelay(relay.dataDir)) ?? "";
+  local = runningRelay(relay.dataDir) ?? "";
   web.target(local);
   dir = await temporaryDir();
 });

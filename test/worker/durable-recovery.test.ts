@@ -380,7 +380,7 @@ describe("with time", () => {
     const slow = stub.call(request);
     const { frame } = await agent.next("call");
     agent.send({ type: "result", callId: request.callId, seq: 1, protocol: "x", bytes: CALL.maxResultBytes });
-    const answered = await accepted(slow);
+    await accepted(slow);
     let credit = frame.credit;
     let sent = 0;
     // Sends all it may, as long as more is granted; the reader takes nothing.
