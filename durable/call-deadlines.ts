@@ -10,10 +10,25 @@ import type { PendingCall, Wait } from "./pending-calls.ts";
 export function runDeadlines(desk: Desk): void {
   for (const { call, wait } of desk.pending.due(desk.now()).expired) {
     // An earlier one of these may have ended this call, or what it waited for.
-    if (desk.pending.get(call.id) === call && call.waits.delete(wait)) expire(desk, call, wait);
+    const at = call.waits.get(wait);
+    if (at === undefined || desk.pending.get(call.id) !== call) continue;
+    call.waits.delete(wait);
+    if (wait === "ack" && isOwnDelay(desk, call, at)) continue;
+    expire(desk, call, wait);
   }
   const now = desk.now();
   desk.ticker.next(desk.pending.due(now).next, now);
+}
+
+/**
+ * When this look itself is late, the relay was busy, and the acknowledgement may wait in line behind it: the agent gets
+ * as much time again. True when it does.
+ */
+function isOwnDelay(desk: Desk, call: PendingCall, at: number): boolean {
+  const now = desk.now();
+  if (now - at < CALL.lateMs) return false;
+  waitFor(desk, call, "ack", now + Math.min(now - at, CALL.ackMs));
+  return true;
 }
 
 function expire(desk: Desk, call: PendingCall, wait: Wait): void {

@@ -60,6 +60,8 @@ export const CALL = {
   inputTimeoutMs: 10 * MINUTE_MS,
   /** ms the agent has to acknowledge a call; a frozen peer is found by this. */
   ackMs: 4 * SECOND_MS,
+  /** ms by which a look at the deadlines can be late before it counts as the relay's own delay, not the agent's. */
+  lateMs: 500,
   /** ms after which the agent acknowledges by a frame of its own; an earlier event or outcome acknowledges too. */
   ackDelayMs: 20,
   /** ms a call without anybody attached is kept for. */
@@ -115,6 +117,8 @@ export const TUNNEL = {
   probeMs: 3 * SECOND_MS,
   /** ms an agent has to send `hello` after the upgrade. */
   helloMs: 10 * SECOND_MS,
+  /** Agents that may dial in at once in one isolate; more are turned away and come again after their backoff. */
+  dialsAtOnce: 32,
   /** Sockets of one device that may be between upgrade and `hello`; the oldest gives way. */
   waitingSockets: 4,
   /** Bytes per second of the slowest link that counts as alive: what is on the way extends the time for an `ack`. */

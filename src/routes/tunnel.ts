@@ -7,12 +7,14 @@ import { bearerToken } from "../auth/bearer.ts";
 import { deviceStub } from "../auth/device-stub.ts";
 import { statusOf } from "../auth/device-status.ts";
 import { mcpUrl } from "../auth/origins.ts";
+import { DialGate } from "../auth/dial-gate.ts";
 import { countFailure, refuseAfterFailures } from "../auth/rate-limit.ts";
 import { constantTimeEqual, hashSecret, parseDeviceKey } from "../auth/secrets.ts";
 import { endOlderKeys, findKeyHolder, type KeyHolder } from "../db/device-keys.ts";
 import { findDevice, markBorn } from "../db/devices.ts";
 import { type AppEnv, configOf, type Env } from "../env.ts";
 import { ApiError } from "../errors.ts";
+import { AGENT, TUNNEL } from "../limits.ts";
 import { SUBPROTOCOL } from "../tunnel/frames.ts";
 
 function offers(header: string | undefined, protocol: string): boolean {
@@ -67,18 +69,29 @@ async function keyState(c: Context<AppEnv>): Promise<Response> {
 
 /** The tunnel route, and the one that says what a key is good for. */
 export function tunnelRoutes(): Hono<AppEnv> {
+  const gate = new DialGate(TUNNEL.dialsAtOnce, AGENT.dialMs);
   return new Hono<AppEnv>().get("/tunnel/state", keyState).get("/tunnel", async (c) => {
     if (c.req.header("upgrade")?.toLowerCase() !== "websocket")
       throw new ApiError("upgrade_required", "This is where agents dial in with a WebSocket: `longline agent --relay URL`.");
     if (!offers(c.req.header("sec-websocket-protocol"), SUBPROTOCOL))
       throw new ApiError("bad_request", `The WebSocket must offer the subprotocol ${SUBPROTOCOL}.`);
-    const holder = await keyHolder(c);
-    // The one place where a device is born: its object comes into being near the agent that dials.
-    if (holder.bornAt === null) await markBorn(c.env.DB, holder.deviceId, Date.now());
-    const found = await deviceStub(c.env, holder.deviceId);
-    if (found === null || !found.born) throw refusedKey();
-    const { webSocket, status, headers } = await found.stub.fetch(upgradeRequest(c.env, holder));
-    if (webSocket === null) throw new Error(`the object refused the upgrade with ${status}`);
-    return new Response(null, { status: 101, webSocket, headers });
+    const leave = gate.enter(Date.now());
+    if (leave === null) throw new ApiError("too_many", "Too many agents dial in at once. The agent comes again by itself.");
+    try {
+      return await upgrade(c);
+    } finally {
+      leave();
+    }
   });
+}
+
+async function upgrade(c: Context<AppEnv>): Promise<Response> {
+  const holder = await keyHolder(c);
+  // The one place where a device is born: its object comes into being near the agent that dials.
+  if (holder.bornAt === null) await markBorn(c.env.DB, holder.deviceId, Date.now());
+  const found = await deviceStub(c.env, holder.deviceId);
+  if (found === null || !found.born) throw refusedKey();
+  const { webSocket, status, headers } = await found.stub.fetch(upgradeRequest(c.env, holder));
+  if (webSocket === null) throw new Error(`the object refused the upgrade with ${status}`);
+  return new Response(null, { status: 101, webSocket, headers });
 }

@@ -50,6 +50,14 @@ test("every test it names exists", () => {
   for (const [, file = ""] of page.matchAll(/`((?:test|docs)\/[\w./-]+\.\w+)`/g)) expect(existsSync(join(ROOT, file)), file).toBe(true);
 });
 
+test("every report about the link, about agents and tool servers, and from the code of others has a row that proves it or says why not", () => {
+  const rows = new Map([...page.matchAll(/^\| ([BC]\d+) .+? \| (.+) \|$/gm)].map(([, report = "", proof = ""]) => [report, proof]));
+  const link = [8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19].map((n) => `B${n}`);
+  const agents = [47, 48, 50].map((n) => `B${n}`);
+  const code = Array.from({ length: 12 }, (_none, n) => `C${n + 1}`);
+  for (const report of [...link, ...agents, ...code]) expect(rows.get(report), report).toMatch(/`test\/.+` “.+”|`npm run chaos`|not tried/);
+});
+
 test("R61: nothing on a call's path fetches an address", () => {
   for (const directory of ["src/mcp", "src/policy", "src/tunnel", "durable"]) {
     for (const name of readdirSync(join(ROOT, directory))) {

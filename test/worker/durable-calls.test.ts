@@ -492,6 +492,24 @@ describe("with time", () => {
     expect(agent.seen("call")).toEqual([]);
   });
 
+  it("a relay that looks late gives the agent as much time again before it takes the link for frozen", async () => {
+    const { stub, agent, grant } = await onlineDevice();
+    const request = requestOf(grant.id);
+    const reply = stub.call(request);
+    await agent.next("call");
+    vi.setSystemTime(Date.now() + CALL.ackMs / 2);
+    await pass(stub, CALL.ackMs + 100);
+    agent.answer(request.callId);
+    await accepted(reply);
+    const second = stub.call(requestOf(grant.id));
+    await agent.next("call");
+    vi.setSystemTime(Date.now() + CALL.ackMs / 2);
+    await pass(stub, CALL.ackMs + 100);
+    await pass(stub, CALL.ackMs / 2);
+    expect((await failure(second)).reason).toBe("tunnel_lost");
+    expect((await agent.closed).code).toBe(4003);
+  });
+
   it("a call that is not acknowledged in time shows a frozen link, which is closed", async () => {
     const { stub, agent, grant } = await onlineDevice();
     const reply = stub.call(requestOf(grant.id));
