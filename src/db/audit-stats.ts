@@ -26,14 +26,17 @@ export interface StatsFilter {
   bucketMs: number;
 }
 
-/** Calls per hour or day, those without any left out. Percentiles are of the nearest rank, over calls that have a duration. */
+/**
+ * Calls per hour or day, those without any left out. A bound number is a REAL, so the quotient has to be cut. Percentiles are of the nearest rank, over calls that
+ * have a duration.
+ */
 export async function callStats(db: D1Database, { deviceId, member, since, bucketMs }: StatsFilter): Promise<CallStats[]> {
   const { results } = await db
     .prepare(
       `WITH calls AS (
-         SELECT at / ?1 AS bucket, outcome, duration_ms,
-           ROW_NUMBER() OVER (PARTITION BY at / ?1, duration_ms IS NULL ORDER BY duration_ms) AS rank,
-           COUNT(duration_ms) OVER (PARTITION BY at / ?1) AS timed
+         SELECT CAST(at / ?1 AS INTEGER) AS bucket, outcome, duration_ms,
+           ROW_NUMBER() OVER (PARTITION BY CAST(at / ?1 AS INTEGER), duration_ms IS NULL ORDER BY duration_ms) AS rank,
+           COUNT(duration_ms) OVER (PARTITION BY CAST(at / ?1 AS INTEGER)) AS timed
          FROM audit WHERE kind = 'call' AND at >= ?2 AND (?3 IS NULL OR device_id = ?3) AND (?4 IS NULL OR member_id = ?4))
        SELECT bucket, COUNT(*) AS calls, SUM(outcome IN ('error', 'failed', 'unknown')) AS errors,
          MAX(CASE WHEN duration_ms IS NOT NULL AND rank = (timed * 50 + 99) / 100 THEN duration_ms END) AS p50,

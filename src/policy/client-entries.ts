@@ -51,7 +51,7 @@ export function clientEntries({ name, mcpUrl, token }: ClientAccess): ClientEntr
       ...own,
       id: "claude-code",
       title: "Claude Code",
-      where: "run this",
+      where: "Run this",
       text: `claude mcp add --transport http ${name} ${mcpUrl} --header "Authorization: ${authorization}"`,
     },
     {
@@ -73,14 +73,14 @@ export function clientEntries({ name, mcpUrl, token }: ClientAccess): ClientEntr
       ...own,
       id: "gemini",
       title: "Gemini CLI",
-      where: "run this",
+      where: "Run this",
       text: `gemini mcp add --transport http --header "Authorization: ${authorization}" ${name} ${mcpUrl}`,
     },
     {
       ...own,
       id: "json",
       title: "Others that read mcpServers",
-      where: "JSON",
+      where: "mcpServers",
       text: json({ mcpServers: { [name]: { type: "http", url: mcpUrl, headers } } }),
     },
     {
