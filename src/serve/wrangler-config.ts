@@ -26,6 +26,7 @@ const WranglerFile = z.strictObject({
   // What follows only concerns Cloudflare.
   $schema: z.unknown().optional(),
   account_id: z.unknown().optional(),
+  minify: z.unknown().optional(),
   send_metrics: z.unknown().optional(),
   build: z.unknown().optional(),
   observability: z.unknown().optional(),
