@@ -15,6 +15,7 @@ import { LiveCalls } from "./live-calls.tsx";
 import { page } from "./page.tsx";
 import { Act, Age, Done, Heading, StateBadge } from "./parts.tsx";
 import { devicePath } from "./paths.ts";
+import { WAIT_SCRIPT } from "./scripts.ts";
 
 /** A tool, and whether it is new or other than when this person last looked. */
 export interface MarkedTool extends OfferedTool {
@@ -83,7 +84,7 @@ function Now({ status, mcpUrl }: Pick<DeviceView, "status" | "mcpUrl">) {
 
 function Waiting({ device }: { device: string }) {
   return (
-    <section class="card">
+    <section class="card" id="waiting" data-look={devicePath(device, "presence")}>
       <h2>Waiting for its agent</h2>
       <p>
         No agent has dialled in with this device's key. Start <code>longline agent</code> on the device; this page then shows what it
@@ -184,7 +185,7 @@ export function devicePage(c: Context<AppEnv>, view: DeviceView): Promise<Respon
   return page(c, {
     title: device,
     console: { person, here: "devices" },
-    script: isBorn ? LIVE_SCRIPT : "",
+    script: isBorn ? LIVE_SCRIPT : isOwner ? WAIT_SCRIPT : "",
     heading: (
       <Heading title={heading} back={{ to: "/console", text: "Devices" }}>
         <a class="button quiet" href={devicePath(device, "setup")}>

@@ -6,11 +6,19 @@ import { Act, dayText } from "./parts.tsx";
 import { devicePath, grantPath } from "./paths.ts";
 import { describeRights } from "./rights-text.ts";
 
+/** By this note the console finds the grant that it made for an owner who tries tools. */
+export const CONSOLE_NOTE = "Made by the console, to try tools.";
+
 /** How a grant is at `now` (epoch ms), for a person. */
-function stateOf({ grant }: GrantRecord, now: number): { text: string; tone: string; isOver: boolean } {
-  if (grant.revokedAt !== null) return { text: "Revoked", tone: "", isOver: true };
-  if (grant.expiresAt <= now) return { text: "Expired", tone: "", isOver: false };
-  return grant.pausedAt === null ? { text: "Active", tone: "ok", isOver: false } : { text: "Paused", tone: "warn", isOver: false };
+function stateOf({ grant }: GrantRecord, now: number): { text: string; tone: string } {
+  if (grant.revokedAt !== null) return { text: "Revoked", tone: "" };
+  if (grant.expiresAt <= now) return { text: "Expired", tone: "" };
+  return grant.pausedAt === null ? { text: "Active", tone: "ok" } : { text: "Paused", tone: "warn" };
+}
+
+/** A grant that the console made for itself goes once it is expired: nobody has a token of it that a longer life would renew. */
+function isOver({ grant, note }: GrantRecord): boolean {
+  return grant.revokedAt !== null || (note === CONSOLE_NOTE && grant.expiresAt <= Date.now());
 }
 
 function Row({ record, isOwner }: { record: GrantRecord; isOwner: boolean }) {
@@ -53,8 +61,8 @@ function Row({ record, isOwner }: { record: GrantRecord; isOwner: boolean }) {
 
 /** The card of grants: those that count first, those that are over behind a disclosure. */
 export function GrantRows({ device, grants, isOwner }: { device: string; grants: readonly GrantRecord[]; isOwner: boolean }) {
-  const over = grants.filter(({ grant }) => grant.revokedAt !== null);
-  const current = grants.filter(({ grant }) => grant.revokedAt === null);
+  const over = grants.filter((record) => record.grant.revokedAt !== null);
+  const current = grants.filter((record) => !isOver(record));
   return (
     <section class="card" aria-labelledby="grants">
       <header>

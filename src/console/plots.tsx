@@ -94,18 +94,20 @@ function CallsPlot({ slots }: { slots: readonly Slot[] }) {
           </span>
         </p>
       </figcaption>
-      <svg class="plot" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`${calls} calls, ${errors} of them failed`}>
-        <Axes slots={slots} y={y} unit="" />
-        {slots.map((slot, index) =>
-          slot.calls === 0 ? null : (
-            <g>
-              <title>{`${slot.label}: ${slot.calls} calls, ${slot.errors} failed`}</title>
-              <rect class="calls" x={x(index)} width={x.bandwidth()} y={y(slot.calls)} height={y(slot.errors) - y(slot.calls)} rx="1.5" />
-              <rect class="errors" x={x(index)} width={x.bandwidth()} y={y(slot.errors)} height={base - y(slot.errors)} rx="1.5" />
-            </g>
-          ),
-        )}
-      </svg>
+      <div class="scroll" tabindex={0} role="region" aria-label="Plot of calls">
+        <svg class="plot" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`${calls} calls, ${errors} of them failed`}>
+          <Axes slots={slots} y={y} unit="" />
+          {slots.map((slot, index) =>
+            slot.calls === 0 ? null : (
+              <g>
+                <title>{`${slot.label}: ${slot.calls} calls, ${slot.errors} failed`}</title>
+                <rect class="calls" x={x(index)} width={x.bandwidth()} y={y(slot.calls)} height={y(slot.errors) - y(slot.calls)} rx="1.5" />
+                <rect class="errors" x={x(index)} width={x.bandwidth()} y={y(slot.errors)} height={base - y(slot.errors)} rx="1.5" />
+              </g>
+            ),
+          )}
+        </svg>
+      </div>
     </figure>
   );
 }
@@ -137,21 +139,23 @@ function LatencyPlot({ slots }: { slots: readonly Slot[] }) {
           </span>
         </p>
       </figcaption>
-      <svg class="plot" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Latency; the highest p95 is ${worst} ms`}>
-        <Axes slots={slots} y={y} unit=" ms" />
-        {curves.map(({ name, d }) => (
-          <path class={name} d={d} />
-        ))}
-        {slots.map((slot, index) =>
-          (["p50", "p95"] as const).map((name) =>
-            slot[name] === null ? null : (
-              <circle class={name} cx={centre(index)} cy={y(slot[name])} r="2.5">
-                <title>{`${slot.label}: ${name} ${slot[name]} ms`}</title>
-              </circle>
+      <div class="scroll" tabindex={0} role="region" aria-label="Plot of latency">
+        <svg class="plot" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Latency; the highest p95 is ${worst} ms`}>
+          <Axes slots={slots} y={y} unit=" ms" />
+          {curves.map(({ name, d }) => (
+            <path class={name} d={d} />
+          ))}
+          {slots.map((slot, index) =>
+            (["p50", "p95"] as const).map((name) =>
+              slot[name] === null ? null : (
+                <circle class={name} cx={centre(index)} cy={y(slot[name])} r="2.5">
+                  <title>{`${slot.label}: ${name} ${slot[name]} ms`}</title>
+                </circle>
+              ),
             ),
-          ),
-        )}
-      </svg>
+          )}
+        </svg>
+      </div>
     </figure>
   );
 }

@@ -3,6 +3,19 @@
  * ages current, copy, and show calls as they happen. None contains `</` or anything from a request.
  */
 
+/** Of a device that never connected: looks, a few times a minute and only while the page is seen, until its agent is there. */
+export const WAIT_SCRIPT = `
+{
+  const look = document.getElementById("waiting").dataset.look;
+  const EVERY_MS = 3000;
+  setInterval(async () => {
+    if (document.hidden) return;
+    const answer = await fetch(look).catch(() => null);
+    if (answer?.ok && (await answer.json()).online) location.reload();
+  }, EVERY_MS);
+}
+`;
+
 /** Of every page: ages that go on, copy buttons, the question before a form that says `data-confirm`. */
 export const COMMON = `
 const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];

@@ -167,6 +167,8 @@ export function consoleDeviceRoutes(): Hono<AppEnv> {
   app.get("/devices/new", ownersOnly, (c) => addDevicePage(c, { person: c.get("member") }));
   app.post("/devices", ownersOnly, add);
   app.get("/devices/:name", show);
+  // From D1 alone: an object that no agent dialled into is not made by asking.
+  app.get("/devices/:name/presence", async (c) => c.json({ online: (await visibleDevice(c, c.req.param("name"))).online }));
   app.post("/devices/:name/looked", look);
   for (const asked of Object.keys(QUESTIONS) as Asked[]) app.get(`/devices/:name/${asked}`, ownersOnly, (c) => ask(c, asked));
   for (const isPaused of [true, false]) {

@@ -6,6 +6,7 @@ import { deviceStub } from "../auth/device-stub.ts";
 import { addGrant } from "../auth/record-and-copy.ts";
 import { randomId } from "../auth/secrets.ts";
 import { tellObject } from "../auth/tell-object.ts";
+import { CONSOLE_NOTE } from "../console/grant-rows.tsx";
 import { fieldsOf, FIELD_PREFIX, readArguments, type ToolField, WHOLE_FIELD } from "../console/tool-form.ts";
 import { toolPage, type ToolView } from "../console/tool-page.tsx";
 import type { Tried } from "../console/tool-result.tsx";
@@ -21,9 +22,6 @@ import { access, DEFAULT_CAPS, isUsable } from "../policy/grant.ts";
 import { visibleDevice } from "./api-devices.ts";
 import { readForm } from "./form.ts";
 import { contextOf } from "./mcp.ts";
-
-/** By its note the console finds the grant that it made. */
-const OWN_NOTE = "Made by the console, to try tools.";
 
 const Tool = z.looseObject({
   description: z.string().optional(),
@@ -50,7 +48,7 @@ async function tryable(c: Context<AppEnv>, tool: string): Promise<Tryable> {
   const device = await visibleDevice(c, c.req.param("name") ?? "");
   const told = await tellObject(c.env, device.id, (stub) => stub.offeredTool(tool));
   const all = await usableGrants(c, device);
-  const grants = all.filter(({ grant, note }) => note !== OWN_NOTE && access(grant.rights, "tools", [tool]) === "allowed");
+  const grants = all.filter(({ grant, note }) => note !== CONSOLE_NOTE && access(grant.rights, "tools", [tool]) === "allowed");
   const text = told.state === "told" ? told.value : null;
   // SECURITY: a member is told of a tool only when a grant of theirs covers it.
   if (text === null || (c.get("member").role !== "owner" && grants.length === 0))
@@ -99,11 +97,13 @@ async function grantFor(c: Context<AppEnv>, { device, grants }: Tryable, chosen:
 async function ownGrant(c: Context<AppEnv>, device: Device): Promise<string> {
   const { id: member } = c.get("member");
   const now = Date.now();
-  const known = (await usableGrants(c, device)).find(({ grant, note }) => note === OWN_NOTE && grant.expiresAt - now > CONSOLE.grantLeftMs);
+  const known = (await usableGrants(c, device)).find(
+    ({ grant, note }) => note === CONSOLE_NOTE && grant.expiresAt - now > CONSOLE.grantLeftMs,
+  );
   if (known !== undefined) return known.grant.id;
   const grant = { id: randomId(), label: "Console", member, rights: {}, caps: DEFAULT_CAPS, expiresAt: now + CONSOLE.grantMs };
   const action = { name: "token.create", target: grant.label, device, grant: grant.id };
-  return (await audited(c, action, () => addGrant(c.env, device, grant, OWN_NOTE))).id;
+  return (await audited(c, action, () => addGrant(c.env, device, grant, CONSOLE_NOTE))).id;
 }
 
 async function call(

@@ -44,6 +44,7 @@ async function shootDone(
 
 const all = await startConsole();
 try {
+  for (const name of ["garden-cam", "workshop-pi"]) await all.stack.relay.addDevice(name);
   for (const size of ["desktop", "phone"] as const) {
     for (const colorScheme of SCHEMES) {
       const context = await ownerContext(all, { viewport: SIZES[size], colorScheme });
