@@ -30,7 +30,7 @@ export default defineConfig({
         },
       }),
       { test: { name: "unit", environment: "node", include: ["test/unit/**/*.test.ts"] } },
-      { test: { name: "cli", environment: "node", include: ["test/cli/**/*.test.ts"] } },
+      { test: { name: "cli", environment: "node", include: ["test/cli/**/*.test.ts"], testTimeout: 30_000 } },
       { test: { name: "agent", environment: "node", include: ["test/agent/**/*.test.ts"], testTimeout: 30_000 } },
       {
         test: {
