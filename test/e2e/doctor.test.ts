@@ -53,6 +53,23 @@ test("where all is well every check says so, the upstream after a real round tri
   expect(JSON.stringify(report)).not.toContain(deviceKey);
 });
 
+test("a configuration file is checked with all it offers, and says which built-in tools this machine cannot have", async () => {
+  const { deviceKey } = await relay.addDevice("configured");
+  const config = join(dir.path, "longline.toml");
+  const [program = "", ...args] = FIXTURE_STDIO;
+  const text = `[upstreams.fixture]\ncommand = ${JSON.stringify([program, ...args])}\n[builtin.device_status]\n`;
+  await writeFile(config, text, { mode: 0o600 });
+  const { code, report } = await doctor(["--relay", local, "--config", config], deviceKey);
+  expect(report.findings).toContainEqual({ check: "config", state: "ok", message: config });
+  expect(report.findings.find(({ message }) => message.startsWith("fixture "))?.message).toMatch(/answers in [\d.]+ ms/);
+  for (const { advice } of report.findings.filter(({ check }) => check === "tool")) expect(advice).toMatch(/\w/);
+  expect(code).toBe(0);
+  await writeFile(config, `${text}[upstream.typo]\n`);
+  const broken = await doctor(["--relay", local, "--config", config], deviceKey);
+  expect(found(broken.report, "config")).toMatchObject({ state: "failed", advice: expect.stringContaining("docs/agent.md") });
+  expect([broken.code, broken.stderr]).toEqual([1, expect.stringContaining(`${config}:4:`)]);
+});
+
 test("without a key it checks the way to the relay alone", async () => {
   const { code, report } = await doctor(["--relay", local]);
   expect(report.findings.map(({ check }) => check)).toEqual(["node", "tcp", "health", "clock"]);

@@ -15,7 +15,7 @@ import type { ServiceKind } from "../install/service.ts";
 import { serviceKind, SYSTEMS, thisSystem, type System } from "../install/this-system.ts";
 import { defaultStateDir } from "../state-dir.ts";
 import { printJson, type Terminal } from "../terminal.ts";
-import { readUpstream, withAgentOptions, type AgentCommandOptions } from "./agent.ts";
+import { readOffer, withAgentOptions, type AgentCommandOptions } from "./agent.ts";
 
 interface ServiceOptions {
   service: string;
@@ -65,7 +65,7 @@ async function install(terminal: Terminal, command: string[], options: InstallOp
   const kind = serviceKind(terminal.env, options.system);
   const relay = await findRelay(terminal, options.relay);
   // Whatever is wrong with what is offered shows now and not in a log later.
-  await readUpstream(terminal, command, options);
+  await readOffer(terminal, command, options, relay);
   const key = await keyFileFor(terminal, options, relay);
   const plan = planService(terminal, { name: options.service, relay, keyFile: key.path, options, command, self: ownCommand() });
   const path = kind.path(options.service);

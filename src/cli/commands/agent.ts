@@ -1,6 +1,7 @@
 /** `longline agent`: offers MCP tools on this machine through a relay. */
 import { dirname, resolve } from "node:path";
 import { Option, type Command, type CommandOptions } from "commander";
+import type { LoadedConfig } from "../../agent/config/load-config.ts";
 import type { AgentEvent, DoneCode, Isolation, UpstreamConfig } from "../../agent/types.ts";
 import { ApiError } from "../../errors.ts";
 import { AgentScreen } from "../agent-screen.ts";
@@ -16,7 +17,7 @@ import { packageVersion } from "../version.ts";
 import { stopCalls } from "./stop-calls.ts";
 
 /** The one upstream of a command line has no name of its own. */
-const ALIAS = "default";
+export const ALIAS = "default";
 
 /** Options of `longline agent`, as far as other commands share them. */
 export interface AgentCommandOptions {
@@ -78,17 +79,9 @@ async function agent(terminal: Terminal, command: string[], options: AgentComman
   if (options.stopAll === true || options.resume === true)
     return stopCalls(terminal, options.stopAll === true ? "stop" : "resume", options.state);
   using stop = listenForStop(terminal.env);
-  const beside = await besideConfig(terminal, command, options);
   const relay = await findRelay(terminal, options.relay);
   await useCaFile(terminal, options.caFile);
-  // Loaded when needed, as is the agent below: the other commands start faster without them.
-  const { checkAliases, followAgentConfig, readAgentConfig } = await import("../agent-config.ts");
-  const configPath = await findConfig(terminal, options, relay);
-  const config = configPath === undefined ? undefined : await readAgentConfig(terminal, configPath);
-  const upstreams = [...(config?.upstreams ?? []), ...beside];
-  if (upstreams.length === 0)
-    throw usage(`Say what to offer: a command after --, or --upstream URL, or --demo, or a configuration file (docs/agent.md).`);
-  if (configPath !== undefined) checkAliases(upstreams, configPath);
+  const { upstreams, beside, config, configPath } = await readOffer(terminal, command, options, relay);
   const key = await deviceKeyFor(terminal, options, relay, stop.signal).catch((error: unknown) => {
     // Asked to stop while it waited to be paired.
     if (stop.signal.aborted) return undefined;
@@ -111,6 +104,7 @@ async function agent(terminal: Terminal, command: string[], options: AgentComman
     version: packageVersion(),
     log: reporter(terminal, screen, options.json === true),
   });
+  const { followAgentConfig } = await import("../agent-config.ts");
   const follower =
     config && configPath !== undefined ? followAgentConfig(terminal, configPath, { first: config, beside, handle }) : undefined;
   stop.onReload = follower && (() => follower.reload());
@@ -144,6 +138,28 @@ function reporter(terminal: Terminal, screen: AgentScreen, json: boolean): (even
   };
 }
 
+/** What an agent offers: the configuration file's part, if there is one, and the command line's. */
+export interface Offer {
+  upstreams: UpstreamConfig[];
+  beside: UpstreamConfig[];
+  config: LoadedConfig | undefined;
+  configPath: string | undefined;
+}
+
+/** Reads what the agent is to offer. An `ApiError` says what is wrong with it, or that it is nothing. */
+export async function readOffer(terminal: Terminal, command: string[], options: AgentCommandOptions, relay: URL): Promise<Offer> {
+  const beside = await besideConfig(terminal, command, options);
+  // Loaded when needed: the other commands start faster without it.
+  const { checkAliases, readAgentConfig } = await import("../agent-config.ts");
+  const configPath = await findConfig(terminal, options, relay);
+  const config = configPath === undefined ? undefined : await readAgentConfig(terminal, configPath);
+  const upstreams = [...(config?.upstreams ?? []), ...beside];
+  if (upstreams.length === 0)
+    throw usage(`Say what to offer: a command after --, or --upstream URL, or --demo, or a configuration file (docs/agent.md).`);
+  if (configPath !== undefined) checkAliases(upstreams, configPath);
+  return { upstreams, beside, config, configPath };
+}
+
 /** The server of the command line, if it names one. */
 async function besideConfig(terminal: Terminal, command: string[], options: AgentCommandOptions): Promise<UpstreamConfig[]> {
   if (command.length > 0 || options.upstream !== undefined || options.demo === true)
@@ -155,7 +171,7 @@ async function besideConfig(terminal: Terminal, command: string[], options: Agen
 }
 
 /** The file that was named, else the one beside the key; a key that is in no file has the state directory. */
-async function findConfig(terminal: Terminal, options: AgentCommandOptions, relay: URL): Promise<string | undefined> {
+export async function findConfig(terminal: Terminal, options: AgentCommandOptions, relay: URL): Promise<string | undefined> {
   if (options.config !== undefined) return resolve(terminal.cwd, options.config);
   const { configIn } = await import("../agent-config.ts");
   if (options.keyFile !== undefined) return await configIn(dirname(resolve(terminal.cwd, options.keyFile)));
@@ -168,8 +184,7 @@ function stateDirOf(terminal: Terminal, options: AgentCommandOptions, deviceId: 
   return options.state === undefined ? defaultStateDir(terminal.env, deviceId) : resolve(terminal.cwd, options.state);
 }
 
-/** The one server that the command line names. */
-export async function readUpstream(terminal: Terminal, command: string[], options: AgentCommandOptions): Promise<UpstreamConfig> {
+async function readUpstream(terminal: Terminal, command: string[], options: AgentCommandOptions): Promise<UpstreamConfig> {
   const [program, ...args] = command;
   const given = [program, options.upstream, options.demo].filter((way) => way !== undefined).length;
   if (given !== 1) throw usage("Say what to offer: a command after --, or --upstream URL, or --demo; exactly one of them.");

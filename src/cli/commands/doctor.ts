@@ -6,14 +6,14 @@ import { cleanText } from "../../policy/clean-text.ts";
 import { caFileOption, useCaFile } from "../ca-file.ts";
 import { findRelay, relayOption } from "../connection.ts";
 import { knownKey, type KnownKey } from "../device-key.ts";
-import { failed, type Finding } from "../doctor/finding.ts";
+import { failed, ok, warning, type Finding } from "../doctor/finding.ts";
 import { checkNodeVersion, checkProgram, checkStateDir } from "../doctor/local-checks.ts";
 import { checkRelay } from "../doctor/relay-checks.ts";
 import { checkUpstreams } from "../doctor/upstream-checks.ts";
 import { defaultStateDir } from "../state-dir.ts";
 import { printJson, type Terminal } from "../terminal.ts";
 import { packageVersion } from "../version.ts";
-import { readUpstream, type AgentCommandOptions } from "./agent.ts";
+import { ALIAS, findConfig, readOffer, type AgentCommandOptions, type Offer } from "./agent.ts";
 
 /** Adds the `doctor` command to the program. */
 export function addDoctorCommand(program: Command, terminal: Terminal): void {
@@ -23,6 +23,7 @@ export function addDoctorCommand(program: Command, terminal: Terminal): void {
     .addOption(relayOption())
     .option("--key-file <file>", "file that holds the device key (or LONGLINE_DEVICE_KEY); without a key only the relay is checked")
     .option("--pair-as <name>", "the name this machine was paired under")
+    .option("--config <file>", "check what this file offers (default: longline.toml beside the key)")
     .option("--upstream <url>", "check this Streamable HTTP server too")
     .option("--upstream-headers <file>", "headers for it")
     .option("--state <dir>", "the agent's state directory")
@@ -51,7 +52,7 @@ async function doctor(terminal: Terminal, words: string[], options: AgentCommand
       findings.push(...(await checkKey(relay, key.deviceKey, stateDir)));
     }
   }
-  findings.push(...(await offered(terminal, words, options)));
+  findings.push(...(await offered(terminal, words, options, relay)));
   report(terminal, findings, options.json === true);
 }
 
@@ -66,14 +67,50 @@ async function keyOf(terminal: Terminal, options: AgentCommandOptions, relay: UR
   }
 }
 
-/** What the agent would offer: the program is there, and the server answers. */
-async function offered(terminal: Terminal, words: string[], options: AgentCommandOptions): Promise<Finding[]> {
+/** What the agent would offer: the configuration can be read, the program is there, and each server answers. */
+async function offered(terminal: Terminal, words: string[], options: AgentCommandOptions, relay: URL): Promise<Finding[]> {
   const [program] = words;
-  if (program === undefined && options.upstream === undefined) return [];
-  const upstream = await readUpstream(terminal, words, options);
+  const offer = await offerOf(terminal, words, options, relay);
+  if (offer === undefined) return [];
+  if ("check" in offer) return [offer];
+  const { config, configPath, upstreams } = offer;
+  const read = configPath === undefined ? [] : [ok("config", configPath)];
+  const warnings = (config?.warnings ?? []).map((text) => warning("config", text, "docs/agent.md says what belongs there."));
   const found = program === undefined ? undefined : await checkProgram(terminal.env, program);
-  if (found?.state === "failed") return [found];
-  return [...(found === undefined ? [] : [found]), ...(await checkUpstreams([upstream], packageVersion()))];
+  const tried = found?.state === "failed" ? upstreams.filter(({ alias }) => alias !== ALIAS) : upstreams;
+  return [
+    ...read,
+    ...warnings,
+    ...(found === undefined ? [] : [found]),
+    ...(await checkUpstreams(tried, packageVersion())),
+    ...(config === undefined ? [] : await toolFindings()),
+  ];
+}
+
+/** Undefined when nothing is offered, which a machine that only has a relay does. */
+async function offerOf(
+  terminal: Terminal,
+  words: string[],
+  options: AgentCommandOptions,
+  relay: URL,
+): Promise<Offer | Finding | undefined> {
+  const isNamed = words.length > 0 || options.upstream !== undefined || options.demo === true || options.config !== undefined;
+  try {
+    return isNamed || (await findConfig(terminal, options, relay)) !== undefined
+      ? await readOffer(terminal, words, options, relay)
+      : undefined;
+  } catch (error) {
+    // A mistake of this command line is not one of the machine's.
+    if (!(error instanceof ApiError) || options.config === undefined) throw error;
+    return failed("config", error.message, "The lines above say where; docs/agent.md shows each key.");
+  }
+}
+
+/** Built-in tools that this machine lacks something for. Whether they are wanted is nobody's to say here. */
+async function toolFindings(): Promise<Finding[]> {
+  const { builtinAvailability } = await import("../../agent/tools/builtin-tools.ts");
+  const missing = builtinAvailability().filter(({ available }) => !available);
+  return missing.map(({ tool, reason, advice }) => ({ check: "tool", state: "skipped", message: `${tool}: ${reason}`, advice }));
 }
 
 const MARKS = { ok: "ok     ", warning: "warning", failed: "FAILED ", skipped: "skipped" } as const;

@@ -2,7 +2,7 @@
 
 export interface Finding {
   /** Stable name of the check. */
-  check: "node" | "dns" | "tcp" | "tls" | "health" | "clock" | "websocket" | "key" | "state" | "program" | "upstream" | "tool";
+  check: "node" | "dns" | "tcp" | "tls" | "health" | "clock" | "websocket" | "key" | "state" | "program" | "config" | "upstream" | "tool";
   /** `skipped`: it could not be tried, and another finding says why. */
   state: "ok" | "warning" | "failed" | "skipped";
   message: string;

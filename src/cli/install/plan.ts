@@ -41,6 +41,7 @@ export function planService(terminal: Terminal, input: PlanInput): ServicePlan {
     "--key-file",
     keyFile,
     ...file("--state", options.state),
+    ...file("--config", options.config),
     ...file("--ca-file", options.caFile),
     ...(options.upstream === undefined ? [] : ["--upstream", options.upstream]),
     ...file("--upstream-headers", options.upstreamHeaders),
