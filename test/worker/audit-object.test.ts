@@ -216,6 +216,7 @@ describe("rows on their way", () => {
       await env.DB.prepare("ALTER TABLE audit_away RENAME TO audit").run();
     }
     expect(await row(request.callId)).toBeNull();
+    await evictDurableObject(stub);
     await runInDurableObject(stub, (_object, state) => {
       state.storage.sql.exec("UPDATE due SET at = 0 WHERE work = 'audit'");
     });
