@@ -197,7 +197,7 @@ test("a changed file is in force at once: running calls end well, clients hear o
   });
   // In both directions: of a server that stays, and of one that goes.
   const staying = client.callTool({ name: "v1_trigger-long-running-operation", arguments: { duration: 2, steps: 2 } });
-  await told("tools/call v1_trigger-long-running-operation");
+  await told("call v1_trigger-long-running-operation");
   const leaving = client.callTool({ name: "modern_echo", arguments: {} });
   await save(base.replace(/\[upstreams.modern\]\n.*\n/, "") + '[tools.fresh]\ndescription = "New"\ncommand = ["true"]\n');
   await told("was read again and is in force");
