@@ -42,7 +42,7 @@ const refused = { error: { code: 1008, data: { reason: "refused_by_device", outc
 
 test("`stop` and Enter in the terminal ends what runs and refuses what comes; `resume` takes it back", async () => {
   const running = postTool(at, "count", { to: 100, pauseMs: 1_000 });
-  await agent.line("stdout", (line) => line.includes("tools/call count"));
+  await agent.line("stdout", (line) => line.includes("call count"));
   agent.child.stdin?.write("stop\n");
   expect(await answerOf(await running)).toMatchObject({ error: { code: 1008, data: { reason: "refused_by_device", outcome: "unknown" } } });
   expect(await echo()).toMatchObject(refused);
