@@ -19,7 +19,9 @@ const isTarget: Check = (value) => typeof value === "string" && value.length <= 
 const isTrue: Check = (value) => value === true;
 const isBoolean: Check = (value) => typeof value === "boolean";
 const isAnything: Check = () => true;
-const isObject: Check = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+/** A member named `__proto__` is left to the schema, which drops it. */
+const isObject: Check = (value) =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !Object.hasOwn(value, "__proto__");
 const isOneOf = (texts: readonly string[]): Check => {
   const known: ReadonlySet<unknown> = new Set(texts);
   return (value) => known.has(value);

@@ -9,7 +9,8 @@ it("those beyond the number are turned away at once and told so; the others get 
   const headers = { Upgrade: "websocket", "Sec-WebSocket-Protocol": "longline.v1", Authorization: `Bearer ${deviceKey}` };
   const dials = Array.from({ length: TUNNEL.dialsAtOnce + 3 }, () => relay.send("/tunnel", { headers }));
   const answers = await Promise.all(dials);
-  expect(answers.map(({ status }) => status).toSorted()).toEqual([...Array<number>(TUNNEL.dialsAtOnce).fill(101), 429, 429, 429]);
+  expect(answers.filter(({ status }) => status === 101)).toHaveLength(TUNNEL.dialsAtOnce);
+  expect(answers.filter(({ status }) => status === 429)).toHaveLength(3);
   const again = await relay.send("/tunnel", { headers });
   expect(again.status).toBe(101);
   for (const { webSocket } of [...answers, again]) {
