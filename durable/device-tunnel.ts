@@ -240,7 +240,10 @@ export class DeviceTunnel extends DurableObject<Env> implements DeviceTunnelRpc 
     const desk = this.#born();
     if (desk === null) return;
     endAll(desk);
-    if (reason === "removed") desk.listeners.endAll();
+    if (reason === "removed") {
+      desk.listeners.endAll();
+      desk.watchers.endAll("removed");
+    }
     const link = desk.links.current();
     const seenAt = link?.lastSeenAt(this.ctx);
     for (const socket of openAgentSockets(this.ctx)) closeQuietly(socket, CLOSE.revoked, reason);

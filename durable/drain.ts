@@ -13,7 +13,10 @@ const STOPPED = { reason: "tunnel_lost", message: "The relay was stopped during 
  */
 export function drain(desk: Desk, stops: boolean): number {
   const now = desk.now();
-  if (stops && now >= desk.stopsUntil) desk.listeners.tellEnd();
+  if (stops && now >= desk.stopsUntil) {
+    desk.listeners.tellEnd();
+    desk.watchers.endAll("stopped");
+  }
   if (now >= desk.drainsUntil) desk.links.current()?.send({ type: "drain", reason: "the relay restarts" });
   desk.drainsUntil = now + 2 * TUNNEL.drainMs;
   if (!stops) return desk.pending.size;

@@ -7,13 +7,12 @@ import { LIVE } from "../src/limits.ts";
 import { cleanText } from "../src/policy/clean-text.ts";
 import { payloadText, type Payload } from "../src/tunnel/codec.ts";
 import { type LiveCall, type LiveMessage, WATCH_HEADER, WATCH_PATH, WatchFacts } from "../src/tunnel/live.ts";
+import { LISTEN_CLOSE } from "../src/tunnel/notices.ts";
 import type { Desk } from "./desk.ts";
 import type { PendingCall } from "./pending-calls.ts";
 import { closeQuietly } from "./sockets.ts";
 
 const TAG = "watcher";
-/** A newer watcher takes the place of the oldest. */
-const SUPERSEDED = 4003;
 
 const Attachment = z.strictObject({ v: z.literal(1), role: z.literal("watcher"), ...WatchFacts.shape, openedAt: z.number() });
 type Attachment = z.infer<typeof Attachment>;
@@ -56,7 +55,8 @@ function readFacts(header: string | null): WatchFacts | null {
 
 function makeRoom(ctx: DurableObjectState): void {
   const open = watchers(ctx).sort((a, b) => a.facts.openedAt - b.facts.openedAt);
-  for (const { socket } of open.slice(0, Math.max(0, open.length - LIVE.watchers + 1))) closeQuietly(socket, SUPERSEDED, "too many watch");
+  for (const { socket } of open.slice(0, Math.max(0, open.length - LIVE.watchers + 1)))
+    closeQuietly(socket, LISTEN_CLOSE.superseded, "too many watch");
 }
 
 function watchers(ctx: DurableObjectState): { socket: WebSocket; facts: Attachment }[] {
@@ -137,6 +137,11 @@ export class Watchers {
       reason: isParked ? null : (notes.reason ?? null),
       durationMs: Math.max(0, this.#desk.now() - notes.startedAt),
     }));
+  }
+
+  /** Ends every watcher: the device is removed, or the relay stops. */
+  endAll(why: "removed" | "stopped"): void {
+    for (const { socket } of this.#all()) closeQuietly(socket, LISTEN_CLOSE[why], why);
   }
 
   /** The device came or went. */

@@ -246,8 +246,8 @@ export const LIVE = {
   calls: 100,
   /** ms between two progress messages of one call: more than eyes take in. */
   progressMs: 100,
-  /** ms after which a stream ends and the page opens another, so that its session is checked again. */
-  streamMs: 10 * MINUTE_MS,
+  /** ms between two looks whether whoever watches is still signed in and may see the device. The object is not asked. */
+  checkMs: 1 * MINUTE_MS,
   /** Messages that wait for a page that takes none; more ends the stream. */
   waiting: 1_000,
 } as const;

@@ -113,7 +113,12 @@ function Filters({ asked, devices }: { asked: AuditAsked; devices: readonly stri
           {option("day", "per day", asked.per)}
         </select>
       </div>
-      {asked.grant === "" ? null : <input type="hidden" name="grant" value={asked.grant} />}
+      {asked.grant === "" ? null : (
+        <label class="box">
+          <input type="checkbox" name="grant" value={asked.grant} checked />
+          <span>One grant only</span>
+        </label>
+      )}
       <div class="actions">
         <button type="submit">Show</button>
         <a class="button quiet" href={`/console/audit.csv?${queryOf(asked)}`}>

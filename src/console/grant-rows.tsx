@@ -51,6 +51,13 @@ function Row({ record, isOwner }: { record: GrantRecord; isOwner: boolean }) {
             )}
           </>
         ) : null}
+        <a
+          class="button quiet small"
+          href={`/console/audit?${new URLSearchParams({ grant: grant.id }).toString()}`}
+          aria-label={`Activity of ${label}`}
+        >
+          Activity
+        </a>
         <a class="button quiet danger small" href={grantPath(grant.id, "revoke")} aria-label={`Revoke ${label}`}>
           Revoke
         </a>

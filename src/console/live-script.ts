@@ -55,6 +55,11 @@ export const LIVE_SCRIPT = `
     progress: progressed,
     ended,
     link({ online }) {
+      const badge = document.querySelector("h1 .badge");
+      if (["Online", "Offline"].includes(badge.textContent)) {
+        badge.textContent = online ? "Online" : "Offline";
+        badge.className = online ? "badge ok" : "badge bad";
+      }
       state.textContent = online ? "live; the device is back" : "live; the device went away";
     },
   };

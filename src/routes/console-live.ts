@@ -5,14 +5,16 @@
 import { type Context, Hono } from "hono";
 import { audited } from "../auth/admin-audit.ts";
 import { tellObject } from "../auth/tell-object.ts";
+import { webSession } from "../auth/web-session.ts";
 import { devicePath } from "../console/paths.ts";
 import { type AppEnv, configOf, tunnelOf } from "../env.ts";
 import { ApiError } from "../errors.ts";
 import { EDGE, LIVE } from "../limits.ts";
+import { log } from "../log.ts";
 import { EventStream, SSE_HEADERS } from "../mcp/sse.ts";
 import { asciiJson } from "../tunnel/notices.ts";
 import { WATCH_HEADER, WATCH_PATH, type WatchFacts } from "../tunnel/live.ts";
-import { visibleDevice } from "./api-devices.ts";
+import { visibleDevice, visibleDevices } from "./api-devices.ts";
 import { doneAt } from "./console-done.ts";
 import { readForm } from "./form.ts";
 
@@ -31,17 +33,34 @@ async function watch(c: Context<AppEnv>): Promise<Response> {
   const { webSocket } = await tunnelOf(c.env, device.id).fetch(new Request(`https://object${WATCH_PATH}`, { headers }));
   if (webSocket === null) throw new ApiError("incomplete", "The device's object does not answer. Try again.");
   const keepAliveMs = configOf(c.env).runtime === "embedded" ? EDGE.embeddedKeepAliveMs : EDGE.keepAliveMs;
-  return new Response(pipe(webSocket, c.req.raw.signal, keepAliveMs), { headers: SSE_HEADERS });
+  return new Response(pipe(webSocket, { signal: c.req.raw.signal, keepAliveMs, mayGoOn: () => mayGoOn(c, facts) }), {
+    headers: SSE_HEADERS,
+  });
+}
+
+/** Whether the person is still signed in, in the same role, and may see the device. When D1 is away nothing changes. */
+async function mayGoOn(c: Context<AppEnv>, facts: WatchFacts): Promise<boolean> {
+  try {
+    const session = await webSession(c);
+    if (session === null || (session.role === "owner" ? null : session.memberId) !== facts.member) return false;
+    return (await visibleDevices(c)).some(({ name }) => name === c.req.param("name"));
+  } catch (error) {
+    log("warn", "console.check-failed", { id: c.get("requestId"), error });
+    return true;
+  }
 }
 
 /** The messages of a socket as an event stream, which ends with whichever of the two ends first. */
-function pipe(socket: WebSocket, signal: AbortSignal, keepAliveMs: number): ReadableStream<Uint8Array> {
+function pipe(
+  socket: WebSocket,
+  { signal, keepAliveMs, mayGoOn }: { signal: AbortSignal; keepAliveMs: number; mayGoOn: () => Promise<boolean> },
+): ReadableStream<Uint8Array> {
   let waiting = 0;
   let isOver = false;
   const end = (): boolean => {
     if (isOver) return false;
     isOver = true;
-    clearTimeout(timer);
+    clearInterval(timer);
     signal.removeEventListener("abort", abort);
     closeQuietly(socket);
     return true;
@@ -53,7 +72,7 @@ function pipe(socket: WebSocket, signal: AbortSignal, keepAliveMs: number): Read
     if (end()) void stream.close();
   };
   const stream = new EventStream(keepAliveMs, abort);
-  const timer = setTimeout(close, LIVE.streamMs);
+  const timer = setInterval(() => void mayGoOn().then((may) => (may ? undefined : close())), LIVE.checkMs);
   signal.addEventListener("abort", abort);
   socket.addEventListener("message", ({ data }) => {
     if (isOver || typeof data !== "string") return;

@@ -87,7 +87,7 @@ test("a device without a key is approved by its code and the characters on its s
       .poll(
         async () => {
           await page.reload();
-          return await page.locator("article.device").innerText();
+          return await page.locator("main").innerText();
         },
         { timeout: 20_000 },
       )

@@ -216,6 +216,7 @@ describe("calls as they happen", () => {
     await page.getByRole("status").getByText("live", { exact: true }).waitFor();
     await all.stack.agent.stop();
     await page.getByRole("status").getByText("live; the device went away").waitFor();
+    expect(await page.locator("h1").innerText()).toContain("Offline");
     await page.reload();
     expect(await page.locator("h1").innerText()).toContain("Offline");
     all.stack.agent = await all.restartAgent();

@@ -58,6 +58,9 @@ export class NotingObjects {
         await note("drain", undefined);
         return 2;
       },
+      offeredTool: async () => null,
+      toolDigests: async () => null,
+      liveCalls: async () => [],
       status: async () => {
         await note("status", undefined);
         return STATUS;

@@ -109,6 +109,13 @@ describe("a watcher", () => {
     await within(SOON_MS, "the end", watcher.closed);
   });
 
+  it("ends with its device", async () => {
+    const { deviceId, stub } = await onlineDevice();
+    const { watcher } = await watching(deviceId);
+    await stub.destroy();
+    await within(SOON_MS, "the end", watcher.closed);
+  });
+
   it("is nobody without facts, or at a device that never connected", async () => {
     const { deviceId } = await onlineDevice();
     expect((await open(deviceId, { member: 7 })).status).toBe(400);
