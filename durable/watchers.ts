@@ -141,7 +141,7 @@ export class Watchers {
 
   /** Ends every watcher: the device is removed, or the relay stops. */
   endAll(why: "removed" | "stopped"): void {
-    for (const { socket } of this.#all()) closeQuietly(socket, LISTEN_CLOSE[why], why);
+    for (const { socket } of this.#all()) closeQuietly(socket, LISTEN_CLOSE.removed, why);
   }
 
   /** The device came or went. */
