@@ -25,6 +25,7 @@ export default defineConfig({
           name: "worker",
           include: ["test/worker/**/*.test.ts"],
           setupFiles: ["./test/worker/setup.ts"],
+          testTimeout: 30_000,
           // Its entry is CommonJS that requires files in ESM syntax, which only a bundler reads.
           deps: { optimizer: { ssr: { enabled: true, include: ["itty-durable"] } } },
         },
