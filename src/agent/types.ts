@@ -62,6 +62,8 @@ export interface FeedConfig {
   title?: string;
   description?: string;
   headers?: Readonly<Record<string, string>>;
+  /** Said on a WebSocket as soon as it is open; a text `{uuid}` becomes a random one. */
+  hello?: Readonly<Record<string, unknown>>;
 }
 
 export type UpstreamConfig = StdioConfig | HttpConfig | BuiltinConfig | DeclaredConfig | FeedConfig;

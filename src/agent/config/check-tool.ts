@@ -93,7 +93,7 @@ function checkUrl(url: string): Finding[] {
 
 function checkResult({ result, outputSchema, command }: ToolSection): Finding[] {
   const findings: Finding[] = [];
-  if (outputSchema && result && result.kind !== "structured")
+  if (outputSchema && result?.kind !== undefined && result.kind !== "structured")
     findings.push({ path: ["result", "kind"], text: 'must be "structured" where there is an outputSchema' });
   if (result?.errorTextPath !== undefined && result.errorPath === undefined)
     findings.push({ path: ["result", "errorTextPath"], text: "goes with errorPath" });

@@ -36,7 +36,7 @@ export function readConfig(text: string, name: string): ConfigFile {
   const file: ConfigFile = {
     upstreams: readEntries(document, "upstreams", { schema: UpstreamSection, check: checkUpstream, nameProblem: alias }, findings),
     tools: readEntries(document, "tools", { schema: ToolSection, check: checkTool, nameProblem: toolName }, findings),
-    feeds: readEntries(document, "feeds", { schema: FeedSection, check: () => [], nameProblem: alias }, findings),
+    feeds: readEntries(document, "feeds", { schema: FeedSection, check: checkHello, nameProblem: alias }, findings),
     policy: readWhole(document, "policy", PolicySection, findings) ?? PolicySection.parse({}),
     builtin: readWhole(document, "builtin", ToolsSection, findings) ?? {},
     document,
@@ -89,6 +89,11 @@ function readWhole<T>(document: TomlDocument, section: string, schema: z.ZodType
   if (read.ok) return read.value;
   findings.push(...read.findings);
   return undefined;
+}
+
+/** A stream of server-sent events goes one way. */
+function checkHello({ url, hello }: FeedSection): Finding[] {
+  return hello === undefined || /^wss?:/.test(url) ? [] : [{ path: ["hello"], text: "is for ws and wss: server-sent events go one way" }];
 }
 
 /** Two feeds cannot be one resource. */

@@ -29,7 +29,7 @@ const RequestSection = z.strictObject({
 });
 
 const ResultSection = z.strictObject({
-  kind: z.enum(["text", "image", "structured"]),
+  kind: z.enum(["text", "image", "structured"]).optional(),
   path: Pointer.optional(),
   mimeType: z.string().regex(MEDIA_TYPE, { error: "must be the type of an image, such as image/png" }).optional(),
   errorPath: Pointer.optional(),

@@ -15,5 +15,7 @@ export const FeedSection = z.strictObject({
   title: Text.optional(),
   description: Text.optional(),
   headersFile: Text.optional(),
+  /** Said on a WebSocket as soon as it is open, for servers that tell nothing before. A text `{uuid}` becomes a random one. */
+  hello: z.record(z.string(), z.json()).optional(),
 });
 export type FeedSection = z.infer<typeof FeedSection>;

@@ -103,10 +103,10 @@ class Loader {
   }
 
   async feed(name: string, section: ConfigFile["feeds"] extends ReadonlyMap<string, infer Feed> ? Feed : never): Promise<FeedConfig> {
-    const { url, uri, title, description, headersFile } = section;
+    const { url, uri, title, description, headersFile, hello } = section;
     const headers = await this.#headers(["feeds", name], headersFile);
     // A feed and a server of the same device may well have one name.
-    return { kind: "feed", alias: `feeds.${name}`, url: new URL(url), uri, ...defined({ title, description, headers }) };
+    return { kind: "feed", alias: `feeds.${name}`, url: new URL(url), uri, ...defined({ title, description, headers, hello }) };
   }
 
   async tool(name: string, section: ToolSection): Promise<UpstreamConfig> {

@@ -1,4 +1,5 @@
 /** One connection of an event feed: a WebSocket, or server-sent events. */
+import { randomUUID } from "node:crypto";
 import { WebSocket } from "ws";
 import { FEED } from "../../limits.ts";
 import { cleanText } from "../clean-text.ts";
@@ -41,6 +42,7 @@ function followSocket(config: FeedConfig, sink: FeedSink, signal: AbortSignal): 
     signal.addEventListener("abort", stop, { once: true });
     socket.on("open", () => {
       isAlive = true;
+      if (config.hello !== undefined) socket.send(helloText(config.hello));
       sink.opened();
     });
     socket.on("pong", () => (isAlive = true));
@@ -58,6 +60,10 @@ function followSocket(config: FeedConfig, sink: FeedSink, signal: AbortSignal): 
     });
     if (signal.aborted) stop();
   });
+}
+
+function helloText(hello: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify(hello, (_name, value: unknown) => (value === "{uuid}" ? randomUUID() : value));
 }
 
 async function followEvents(config: FeedConfig, sink: FeedSink, signal: AbortSignal): Promise<string> {

@@ -25,7 +25,8 @@ export class FeedUpstream implements Upstream {
   #problem: string | null = null;
   #isConnected = false;
   #lastAt: number | null = null;
-  #isWanted = false;
+  /** Grants that want to hear of updates. */
+  readonly #wanting = new Set<string>();
   #hasSkipped = false;
   /** Set while a notice is due: messages until then share it. */
   #notice: NodeJS.Timeout | null = null;
@@ -73,14 +74,15 @@ export class FeedUpstream implements Upstream {
     await Promise.resolve();
   }
 
-  async subscribe(uri: string): Promise<UpstreamOutcome> {
+  async subscribe(uri: string, grant: string): Promise<UpstreamOutcome> {
     if (uri !== this.#config.uri) return refused(INVALID_PARAMS, "Resource not found");
-    this.#isWanted = true;
+    this.#wanting.add(grant);
     return await Promise.resolve(result({}));
   }
 
-  async unsubscribe(): Promise<UpstreamOutcome> {
-    this.#isWanted = false;
+  async unsubscribe(_uri: string, grant: string): Promise<UpstreamOutcome> {
+    if (grant === "") this.#wanting.clear();
+    else this.#wanting.delete(grant);
     return await Promise.resolve(result({}));
   }
 
@@ -130,10 +132,10 @@ export class FeedUpstream implements Upstream {
   }
 
   #tell(): void {
-    if (!this.#isWanted || this.#notice) return;
+    if (this.#wanting.size === 0 || this.#notice) return;
     this.#notice = setTimeout(() => {
       this.#notice = null;
-      if (this.#isWanted) this.#listener.resourceUpdated(this.#config.uri);
+      if (this.#wanting.size > 0) this.#listener.resourceUpdated(this.#config.uri);
     }, FEED.noticeMs);
   }
 

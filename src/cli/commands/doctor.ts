@@ -100,8 +100,11 @@ async function offerOf(
       ? await readOffer(terminal, words, options, relay)
       : undefined;
   } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    // A key that is none is a finding already, and a configuration beside it cannot be found.
+    if (error.code === "not_authorised") return undefined;
     // A mistake of this command line is not one of the machine's.
-    if (!(error instanceof ApiError) || options.config === undefined) throw error;
+    if (options.config === undefined) throw error;
     return failed("config", error.message, "The lines above say where; docs/agent.md shows each key.");
   }
 }
