@@ -36,11 +36,18 @@ export function trustAuthorities(pem: string): void {
   authorities = [...known, pem];
 }
 
-/** The way to this address. */
+/** The way to this address, through a proxy when the environment names one for it. */
 export function routeTo(url: URL): Route {
   const proxy = proxyFor(url);
-  const isSecure = url.protocol === "https:" || url.protocol === "wss:";
-  const agent = proxy === undefined ? (isSecure ? httpsAgent : httpAgent) : proxyAgent(proxy);
+  return proxy === undefined ? directTo(url) : withAuthorities(proxyAgent(proxy));
+}
+
+/** The way to this address, whatever the environment names. */
+export function directTo(url: URL): Route {
+  return withAuthorities(url.protocol === "https:" || url.protocol === "wss:" ? httpsAgent : httpAgent);
+}
+
+function withAuthorities(agent: HttpAgent): Route {
   return { agent, ...(authorities === undefined ? {} : { ca: authorities }) };
 }
 

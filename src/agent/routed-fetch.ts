@@ -9,7 +9,10 @@ export async function routedFetch(target: string | URL, init: RequestInit = {}):
   const body = await request.text();
   const headers = Object.fromEntries(request.headers);
   const exchange: Exchange = { url: new URL(request.url), method, headers };
-  const response = await openExchange(body === "" ? exchange : { ...exchange, body }, init.signal ?? new AbortController().signal);
+  const response = await openExchange(
+    { ...exchange, viaProxy: true, ...(body === "" ? {} : { body }) },
+    init.signal ?? new AbortController().signal,
+  );
   const status = response.statusCode ?? 500;
   const bytes = await readBody(response);
   const answered = new Headers();

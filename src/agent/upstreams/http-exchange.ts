@@ -5,13 +5,15 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { UPSTREAM } from "../../limits.ts";
-import { proxyRefusal, routeTo } from "../network.ts";
+import { directTo, proxyRefusal, routeTo } from "../network.ts";
 
 export interface Exchange {
   url: URL;
   method: string;
   headers: Readonly<Record<string, string>>;
   body?: string;
+  /** To the relay or on its behalf: through the proxy that the environment names. Whatever is on or near the device is reached directly. */
+  viaProxy?: true;
 }
 
 /** How far a failed request came. */
@@ -39,7 +41,7 @@ export function openExchange(exchange: Exchange, signal: AbortSignal): Promise<I
     const body = exchange.body === undefined ? undefined : Buffer.from(exchange.body, "utf8");
     const request = send(exchange.url, {
       method: exchange.method,
-      ...routeTo(exchange.url),
+      ...(exchange.viaProxy === true ? routeTo(exchange.url) : directTo(exchange.url)),
       signal,
       headers: { ...exchange.headers, ...(body ? { "content-length": String(body.length) } : {}) },
     });

@@ -79,6 +79,6 @@ export class RelayHttp {
     const { method, headers, body, onSent } = request;
     onSent?.();
     const exchange = { url: this.#url, method, headers: { ...headers, authorization: `Bearer ${token}` } };
-    return await openExchange(body === undefined ? exchange : { ...exchange, body }, signal);
+    return await openExchange({ ...exchange, viaProxy: true, ...(body === undefined ? {} : { body }) }, signal);
   }
 }

@@ -24,7 +24,7 @@ export async function checkKey(relay: URL, deviceKey: string, stateDir: string):
   const url = new URL("/tunnel/state", relay);
   const headers = { authorization: `Bearer ${deviceKey}` };
   try {
-    const response = await openExchange({ url, method: "GET", headers }, AbortSignal.timeout(DOCTOR.stepMs));
+    const response = await openExchange({ url, method: "GET", headers, viaProxy: true }, AbortSignal.timeout(DOCTOR.stepMs));
     const text = (await readBody(response, API.maxBodyBytes)).toString("utf8");
     if (response.statusCode === 401) return [refusedKey()];
     if (response.statusCode === 429) return [failed("key", "too many keys were refused from this address", "Wait a minute and try again.")];

@@ -92,7 +92,10 @@ function badCertificate(code: string): Finding {
 async function checkHealth(relay: URL): Promise<Finding[]> {
   const startedAt = Date.now();
   try {
-    const response = await openExchange({ url: new URL("/health", relay), method: "GET", headers: {} }, AbortSignal.timeout(DOCTOR.stepMs));
+    const response = await openExchange(
+      { url: new URL("/health", relay), method: "GET", headers: {}, viaProxy: true },
+      AbortSignal.timeout(DOCTOR.stepMs),
+    );
     const tookMs = Date.now() - startedAt;
     const health = Health.safeParse(parsed((await readBody(response, API.maxBodyBytes)).toString("utf8")));
     if (response.statusCode !== 200 || !health.success) return [notRelay(relay, response.statusCode ?? 0)];
