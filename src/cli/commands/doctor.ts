@@ -26,6 +26,7 @@ export function addDoctorCommand(program: Command, terminal: Terminal): void {
     .option("--config <file>", "check what this file offers (default: longline.toml beside the key)")
     .option("--upstream <url>", "check this Streamable HTTP server too")
     .option("--upstream-headers <file>", "headers for it")
+    .option("--demo", "check the harmless tools")
     .option("--state <dir>", "the agent's state directory")
     .addOption(caFileOption())
     .option("--json", "print one JSON value on stdout and nothing else")
