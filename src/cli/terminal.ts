@@ -1,5 +1,7 @@
 /** Where a command reads its surroundings and writes its output: data on stdout, everything else on stderr. */
 
+import { CLI } from "../limits.ts";
+
 /** The surroundings of one command. */
 export interface Terminal {
   env: Readonly<Record<string, string | undefined>>;
@@ -25,7 +27,7 @@ export function processTerminal(): Terminal {
     cwd: process.cwd(),
     columns: stdout.isTTY ? stdout.columns : undefined,
     hasColor: stdout.isTTY && !noColor && env["TERM"] !== "dumb",
-    errColumns: process.stderr.isTTY && env["TERM"] !== "dumb" ? process.stderr.columns : undefined,
+    errColumns: process.stderr.isTTY && env["TERM"] !== "dumb" ? process.stderr.columns || CLI.columns : undefined,
     paint: (text) => void process.stderr.write(text),
     out: (text) => void process.stdout.write(`${text}\n`),
     err: (text) => void process.stderr.write(`${text}\n`),

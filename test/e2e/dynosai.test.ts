@@ -249,7 +249,7 @@ describe("its results", () => {
     await eventually("the call to arrive", async () => (await validations()).length === 1);
     await session.post({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "slow" } });
     expect((await waiting).answer).toBeUndefined();
-    expect(await told("notifications/cancelled")).toHaveLength(1);
+    await eventually("the device to hear of it", async () => (await told("notifications/cancelled")).length === 1);
     expect(structured((await session.callTool("dynosai_stats")).answer)).toEqual({ accepted: true, tool: "dynosai_stats" });
   });
 

@@ -25,7 +25,7 @@ beforeAll(async () => {
     stdin: "pipe",
     env: { LONGLINE_DEVICE_KEY: deviceKey },
   });
-  await agent.line("stdout", (line) => line.startsWith("online as desk"));
+  await agent.line("stdout", (line) => line.includes("online as desk"));
 });
 
 afterAll(async () => {
@@ -47,7 +47,7 @@ test("`stop` and Enter in the terminal ends what runs and refuses what comes; `r
   expect(await answerOf(await running)).toMatchObject({ error: { code: 1008, data: { reason: "refused_by_device", outcome: "unknown" } } });
   expect(await echo()).toMatchObject(refused);
   agent.child.stdin?.write("resume\n");
-  await agent.line("stdout", (line) => line.startsWith("resumed"));
+  await agent.line("stdout", (line) => line.includes("resumed"));
   expect(await echo()).toMatchObject({ result: { content: [{ text: "hi" }] } });
 });
 
