@@ -1,5 +1,5 @@
 /** Fields from an input schema, and arguments from a form: any schema and any text give a form or a sentence, never a throw. */
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { fieldsOf, readArguments } from "../../src/console/tool-form.ts";
 
