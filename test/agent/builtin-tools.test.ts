@@ -130,7 +130,7 @@ describe("shell", () => {
     );
     started.child.kill("SIGKILL");
     await eventually("the command's end", () => !isAlive(pid));
-  });
+  }, 90_000);
 
   test("says when its directory is gone, or an argument is wrong", async () => {
     const { agent } = await connected([upstream({ shell: { cwd: "/nonexistent/here" } })], {}, OPEN);
