@@ -4,11 +4,10 @@
  */
 import type { Failure } from "../src/errors.ts";
 import { CALL, TUNNEL } from "../src/limits.ts";
-import { isUsable } from "../src/policy/grant.ts";
 import { utf8Length } from "../src/tunnel/utf8.ts";
 import { asksOf, cancelCall, endCall, endParkedRow, planParked, waitFor } from "./call-end.ts";
 import type { Desk } from "./desk.ts";
-import { sizeOf } from "./request-body.ts";
+import { payloadBytes } from "../src/tunnel/codec.ts";
 import type { PendingCall } from "./pending-calls.ts";
 
 /** Nothing more of this kind can be held at present. */
@@ -28,7 +27,7 @@ export function askOpened(desk: Desk, call: PendingCall, askId: string, message:
     });
     return false;
   }
-  if (!desk.held.take(asksOf(call), sizeOf(message))) {
+  if (!desk.held.take(asksOf(call), payloadBytes(message))) {
     cancelCall(desk, call, "caller_left", NO_ROOM);
     return false;
   }
@@ -53,7 +52,7 @@ function isParkingFull(desk: Desk, call: PendingCall): boolean {
 export function answerAsk(desk: Desk, call: PendingCall, askId: string, kind: "result" | "error", payload: string): boolean {
   const open = call.asks.get(askId);
   const isOpen = call.asks.delete(askId);
-  if (open !== undefined) desk.held.give(asksOf(call), sizeOf(open));
+  if (open !== undefined) desk.held.give(asksOf(call), payloadBytes(open));
   if (!isOpen && (call.era !== undefined || call.answers.has(askId))) return false;
   const link = desk.links.current();
   const cap = link?.attachment.maxFrameBytes ?? TUNNEL.maxFrameBytes;
@@ -113,10 +112,4 @@ export function expireParked(desk: Desk): void {
   }
   desk.countSlots();
   planParked(desk);
-}
-
-/** Whether a call's grant still allows to go on with it. */
-export function isGrantUsable(desk: Desk, grant: string): boolean {
-  const known = desk.grants.get(grant);
-  return known !== undefined && isUsable(known, desk.now());
 }

@@ -14,7 +14,7 @@ import { askForCall, reattach } from "./link-changes.ts";
 import type { ParkedCall } from "./parked-calls.ts";
 import type { PendingCall } from "./pending-calls.ts";
 import type { Reply } from "./reply.ts";
-import { sizeOf } from "./request-body.ts";
+import { payloadBytes } from "../src/tunnel/codec.ts";
 import type { AskedCall, CallReply, Refusal } from "./rpc.ts";
 
 const RESTARTED: Refusal = { kind: "failure", failure: { reason: "agent_restarted", outcome: "unknown" } };
@@ -87,7 +87,7 @@ export function resumeCall(desk: Desk, grant: string, callId: string, { answers,
   if (!asked.some((askId) => asks.has(askId))) {
     return refused({ kind: "params", message: "This question was answered already, and the call goes on." });
   }
-  const bytes = parked === undefined ? 0 : [...asks.values()].reduce((sum, message) => sum + sizeOf(message), 0);
+  const bytes = parked === undefined ? 0 : [...asks.values()].reduce((sum, message) => sum + payloadBytes(message), 0);
   if (!desk.held.take(asksOf({ id: callId }), bytes)) return refused({ kind: "failure", failure: NO_ROOM });
   const given = Object.entries(answers).filter(([askId]) => asks.has(askId));
   const call = pending ?? (parked === undefined ? undefined : unpark(desk, parked, asks));

@@ -5,9 +5,8 @@
  */
 import type { Failure } from "../src/errors.ts";
 import { CALL } from "../src/limits.ts";
-import { encode, type Payload } from "../src/tunnel/codec.ts";
+import { encode, payloadBytes, type Payload } from "../src/tunnel/codec.ts";
 import type { AgentFrame, Ask, Result } from "../src/tunnel/frames.ts";
-import { utf8Length } from "../src/tunnel/utf8.ts";
 import { askOpened } from "./call-asks.ts";
 import { cancelCall, endCall, grantCredit, waitFor } from "./call-end.ts";
 import { noteOutcome } from "./call-notes.ts";
@@ -147,7 +146,7 @@ function onChunk(desk: Desk, call: PendingCall, offset: number, arrival: Arrival
 
 /** Books a payload against the call's credit. Null when that ended the call. */
 function take(desk: Desk, call: PendingCall, payload: Payload | undefined): number | null {
-  const bytes = payload === undefined ? 0 : typeof payload === "string" ? utf8Length(payload) : payload.length;
+  const bytes = payloadBytes(payload);
   if (bytes === 0 || desk.flow.receive(call.id, bytes)) return bytes;
   breach(desk, call, "more bytes than its credit");
   return null;

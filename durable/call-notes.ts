@@ -3,8 +3,7 @@ import { z } from "zod";
 import type { Failure } from "../src/errors.ts";
 import { AUDIT } from "../src/limits.ts";
 import type { AgentFrame, CancelReason, ClientFacts } from "../src/tunnel/frames.ts";
-import type { Payload } from "../src/tunnel/codec.ts";
-import { sizeOf } from "./request-body.ts";
+import { type Payload, payloadBytes } from "../src/tunnel/codec.ts";
 import type { CallRequest } from "./rpc.ts";
 
 /** How a call can end, in the audit's words. */
@@ -33,7 +32,7 @@ export type CallNotes = z.infer<typeof CallNotes>;
 export function beginNotes(now: number, call?: NotedCall, client?: ClientFacts): CallNotes {
   return {
     startedAt: now,
-    bytesIn: call?.payload === undefined ? 0 : sizeOf(call.payload),
+    bytesIn: call?.payload === undefined ? 0 : payloadBytes(call.payload),
     bytesOut: 0,
     ...(call === undefined ? {} : whatWasAsked(call)),
     ...(client === undefined ? {} : whoAsked(client)),

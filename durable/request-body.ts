@@ -19,11 +19,6 @@ const SLOW: Refusal = { kind: "failure", failure: { reason: "tunnel_lost", outco
 
 type Reception = { ok: true; request: Received } | { ok: false; refusal: Refusal };
 
-/** Bytes of a payload in UTF-8. */
-export function sizeOf(payload: Payload): number {
-  return typeof payload === "string" ? utf8Length(payload) : payload.length;
-}
-
 /** Books a request's bytes under its call id and takes them in. Whoever refuses it later gives the bytes back. */
 export async function receive(desk: Desk, { payload, body, ...request }: CallRequest): Promise<Reception> {
   const bytes = body?.bytes ?? utf8Length(payload);

@@ -2,18 +2,21 @@
  * All calls of the agent: starts each at most once, keeps what it has to say until it is delivered, and says it again
  * on a new link (design section 5, "At most once").
  */
-import { CALL, EDGE, JOURNAL } from "../limits.ts";
-import { payloadText, type Payload } from "../tunnel/codec.ts";
+import { CALL, EDGE, JOURNAL, QUEUE } from "../limits.ts";
+import type { Payload } from "../tunnel/codec.ts";
 import type { Call, CancelReason, RelayFrame } from "../tunnel/frames.ts";
 import { ActiveCall } from "./active-call.ts";
+import { AttachWindows } from "./attach-windows.ts";
 import { failure, leaving, type AgentFailure } from "./failure.ts";
 import { Inbox } from "./inbox.ts";
 import type { Journal } from "./journal.ts";
+import { answerFromJournal, neverBegun } from "./journal-answer.ts";
 import { failureMessage } from "./outcome-frames.ts";
 import type { FramePort } from "./port.ts";
 import { readProgress } from "./progress.ts";
+import { readParams, requestOf, textOf } from "./read-call.ts";
 import type { AgentEvent } from "./types.ts";
-import { checkParams, ParamsError, type CheckedParams } from "./upstreams/params.ts";
+import type { CheckedParams } from "./upstreams/params.ts";
 import type { CallSink, UpstreamCall, UpstreamOutcome } from "./upstreams/upstream.ts";
 
 export interface DispatcherOptions {
@@ -41,7 +44,7 @@ export class Dispatcher {
   readonly #talking = new Set<ActiveCall>();
   /** Bytes that the ended ones keep. */
   #endedBytes = 0;
-  readonly #windows = new Map<string, ReturnType<typeof setTimeout>>();
+  readonly #windows = new AttachWindows((callId) => this.#unattended(callId));
   #port: FramePort | null = null;
   #maxResultBytes: number = CALL.maxResultBytes;
   #isPumping = false;
@@ -62,12 +65,14 @@ export class Dispatcher {
 
   /** For `hello`: ids of calls that run or whose outcome is kept. */
   held(): string[] {
-    return [...this.#calls.keys()].slice(-1000);
+    return [...this.#calls.keys()].slice(-JOURNAL.entries);
   }
 
   /** For `hello`: input requests that wait. */
   asks(): { callId: string; askId: string }[] {
-    return [...this.#calls.values()].flatMap((call) => call.openAsks.map((askId) => ({ callId: call.id, askId }))).slice(0, 1000);
+    return [...this.#calls.values()]
+      .flatMap((call) => call.openAsks.map((askId) => ({ callId: call.id, askId })))
+      .slice(0, JOURNAL.entries);
   }
 
   /** A link is ready. Calls of an earlier one wait for `attach`. */
@@ -83,7 +88,7 @@ export class Dispatcher {
     this.#inbox.lost(Date.now());
     for (const call of this.#calls.values()) {
       call.output.detach();
-      this.#watch(call);
+      this.#windows.open(call.id);
     }
   }
 
@@ -215,20 +220,20 @@ export class Dispatcher {
       this.#port?.send({ type: "ack", callId: frame.callId });
       return true;
     }
-    const known = this.#options.journal.get(frame.callId);
-    if (known) this.#say(frame.callId, 1, forgotten(known));
-    return known !== undefined;
+    const answer = answerFromJournal(this.#options.journal, frame.callId);
+    if (answer !== undefined) this.#say(frame.callId, 1, answer);
+    return answer !== undefined;
   }
 
   #start(frame: Call, payload: string | null): void {
-    const params = payload === null ? "the payload is not UTF-8" : check(frame, payload);
+    const params = payload === null ? "the payload is not UTF-8" : readParams(frame, payload);
     if (typeof params === "string") {
       this.#refuse(frame, failure("refused_by_device", "not_started", `The request breaks the tunnel protocol: ${params}.`));
       return;
     }
     if (this.running >= this.#options.maxConcurrentCalls) {
       const text = `The agent runs ${this.#options.maxConcurrentCalls} calls, which is its limit.`;
-      this.#refuse(frame, failure("rate_limited", "not_started", text, { retryAfterMs: 1_000 }));
+      this.#refuse(frame, failure("rate_limited", "not_started", text, { retryAfterMs: QUEUE.retryAfterMs }));
       return;
     }
     this.#options.journal.begin(frame.callId);
@@ -247,20 +252,7 @@ export class Dispatcher {
   }
 
   async #run(call: ActiveCall, params: CheckedParams): Promise<void> {
-    const { frame } = call;
-    const request: UpstreamCall = {
-      method: frame.method,
-      target: frame.target,
-      params,
-      grant: frame.caller.grant,
-      client: frame.client,
-      meta: frame.meta,
-      progress: frame.progress === true,
-      logLevel: frame.logLevel,
-      paramHeaders: frame.paramHeaders,
-      names: frame.names,
-    };
-    const outcome = await this.#outcome(call, request);
+    const outcome = await this.#outcome(call, requestOf(call.frame, params));
     // All results together have a bound as well; what nobody reads makes room first.
     const room = JOURNAL.outcomeBytes - this.#makeRoom();
     call.finish(outcome, Math.max(0, Math.min(this.#maxResultBytes, room)));
@@ -313,16 +305,14 @@ export class Dispatcher {
   #attach(callId: string, seq: number, offset: number, credit: number): void {
     const call = this.#calls.get(callId);
     if (call) {
-      this.#unwatch(callId);
+      this.#windows.close(callId);
       call.touch();
       call.output.attach(seq, offset, credit);
       this.#talking.add(call);
       return;
     }
     const { journal } = this.#options;
-    const known = journal.get(callId);
-    const never = failure("tunnel_lost", journal.isComplete ? "not_started" : "unknown", "The call did not reach the device.");
-    this.#say(callId, seq + 1, known ? forgotten(known) : never);
+    this.#say(callId, seq + 1, answerFromJournal(journal, callId) ?? neverBegun(journal));
   }
 
   #credit(callId: string, bytes: number): void {
@@ -359,36 +349,19 @@ export class Dispatcher {
   }
 
   #forget(call: ActiveCall): void {
-    this.#unwatch(call.id);
+    this.#windows.close(call.id);
     this.#talking.delete(call);
     if (this.#calls.delete(call.id) && call.isOver) this.#endedBytes -= call.output.heldBytes;
   }
 
-  /** Gives a call without a link its time; a question to a person has its own, longer one. */
-  #watch(call: ActiveCall): void {
-    this.#unwatch(call.id);
-    const timer = setTimeout(() => this.#unattended(call), CALL.attachWindowMs);
-    timer.unref();
-    this.#windows.set(call.id, timer);
-  }
-
-  #unwatch(callId: string): void {
-    const timer = this.#windows.get(callId);
-    if (timer === undefined) return;
-    clearTimeout(timer);
-    this.#windows.delete(callId);
-  }
-
-  #unattended(call: ActiveCall): void {
-    this.#windows.delete(call.id);
-    if (call.output.isAttached) return;
-    if (call.openAsks.length > 0) {
-      this.#watch(call);
-      return;
-    }
-    if (call.isOver) this.#forget(call);
+  #unattended(callId: string): void {
+    const call = this.#calls.get(callId);
+    if (call === undefined || call.output.isAttached) return;
+    // A question to a person has its own, longer time.
+    if (call.openAsks.length > 0) this.#windows.open(callId);
+    else if (call.isOver) this.#forget(call);
     // A legacy caller's disconnect is no cancel: the call runs to its end, and its outcome is dropped.
-    else if (call.frame.client.era === "modern") this.#cancel(call.id, "caller_left");
+    else if (call.frame.client.era === "modern") this.#cancel(callId, "caller_left");
   }
 
   /** Gives up the oldest outcomes that nobody reads while there is too much. Returns the bytes that stay. */
@@ -403,28 +376,4 @@ export class Dispatcher {
     }
     return held;
   }
-}
-
-function check(frame: Call, payload: string): CheckedParams | string {
-  try {
-    return checkParams(frame, payload);
-  } catch (error) {
-    if (error instanceof ParamsError) return error.message;
-    throw error;
-  }
-}
-
-function textOf(payload: Payload | undefined): string | null {
-  try {
-    return payloadText(payload);
-  } catch {
-    return null; // not UTF-8
-  }
-}
-
-/** What is left to say of a call whose outcome is not here. */
-function forgotten(known: { isEarlier: boolean }): AgentFailure {
-  if (known.isEarlier)
-    return failure("agent_restarted", "unknown", "The agent restarted during the call. Check what it did before calling again.");
-  return failure("tunnel_lost", "unknown", "The call's outcome was not fetched in time and is gone.");
 }

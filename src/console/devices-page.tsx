@@ -9,7 +9,7 @@ import { Age, Done, Heading, Problem, StateBadge } from "./parts.tsx";
 import { devicePath } from "./paths.ts";
 
 /** When the upstream that answered last did so (epoch ms). */
-export function upstreamAt(status: StatusView): number | null {
+function upstreamAt(status: StatusView): number | null {
   const times = status.upstreams.flatMap(({ lastRoundTripAt }) => lastRoundTripAt ?? []);
   return times.length === 0 ? null : Math.max(...times);
 }

@@ -28,7 +28,7 @@ const SPANS: readonly [string, number][] = [
 ];
 
 /** How long ago (or until) `at` is at `now`, in words; both epoch ms. */
-export function spanText(at: number, now: number): string {
+function spanText(at: number, now: number): string {
   const distance = Math.abs(now - at);
   if (distance < 2000) return "just now";
   const [unit, ms] = SPANS.find(([, size]) => distance >= size) ?? (["second", 1000] as const);

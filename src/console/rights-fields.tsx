@@ -7,7 +7,7 @@ import { access, isFull, type Rights } from "../policy/grant.ts";
 
 const DAY_MS = 86_400_000;
 /** Days of access that are offered. */
-export const LIFE_DAYS = [90, 365, 30, 7, 1] as const;
+const LIFE_DAYS = [90, 365, 30, 7, 1] as const;
 
 /** A pattern that no offered tool's own box stands for. */
 function otherPatterns(rights: Rights, tools: readonly OfferedTool[]): string[] {
@@ -84,11 +84,6 @@ export function readRights(form: URLSearchParams, before: Rights = {}): Rights {
   if (tools.length === 0 && rights.resources === undefined && rights.prompts === undefined)
     throw new ApiError("bad_request", "Pick at least one tool, or choose everything.");
   return rights;
-}
-
-/** Whether rights cover a tool. */
-export function coversTool(rights: Rights, tool: string): boolean {
-  return access(rights, "tools", [tool]) === "allowed";
 }
 
 /** Until when: days from now. */

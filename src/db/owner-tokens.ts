@@ -30,11 +30,6 @@ export async function findTokenHolder(db: D1Database, hash: string): Promise<Tok
   return row === null ? null : Row.parse(row);
 }
 
-/** Revokes one token at `at` (epoch ms). */
-export async function revokeOwnerToken(db: D1Database, hash: string, at: number): Promise<void> {
-  await db.prepare("UPDATE owner_tokens SET revoked_at = ?2 WHERE hash = ?1 AND revoked_at IS NULL").bind(hash, at).run();
-}
-
 /** Characters of a hash that name its token in lists; far too few to be of use for anything else. */
 const ID_LENGTH = 12;
 

@@ -6,6 +6,7 @@
 import { TUNNEL } from "../limits.ts";
 import { AGENT_FRAME_TYPES, AgentFrame, RELAY_FRAME_TYPES, RelayFrame } from "./frames.ts";
 import { isHotAgentFrame, isHotRelayFrame } from "./hot-frames.ts";
+import { utf8Length } from "./utf8.ts";
 
 export type Payload = string | Uint8Array;
 export interface Message<F> {
@@ -94,7 +95,7 @@ export function decodeRelayMessage(message: string | Uint8Array): Decoded<RelayF
 /** Bytes of a payload on the wire. */
 export function payloadBytes(payload: Payload | undefined): number {
   if (payload === undefined) return 0;
-  return typeof payload === "string" ? encoder.encode(payload).length : payload.length;
+  return typeof payload === "string" ? utf8Length(payload) : payload.length;
 }
 
 /** The payload as text. Throws TypeError when its bytes are not UTF-8. */

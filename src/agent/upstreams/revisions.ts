@@ -2,9 +2,6 @@
 
 /** The stateless revision (MCP 2026-07-28). */
 export const MODERN_REVISION = "2026-07-28";
-/** Offered first to an upstream that only knows the handshake. */
-export const LEGACY_REVISION = "2025-11-25";
-
 const PREFIX = "io.modelcontextprotocol/";
 /** Reserved `_meta` keys of a request (MCP 2026-07-28, basic: `_meta`). */
 export const META = {

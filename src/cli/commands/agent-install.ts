@@ -2,7 +2,6 @@
 import { execFile } from "node:child_process";
 import { access, chmod, mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { createInterface } from "node:readline/promises";
 import { promisify } from "node:util";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { ApiError } from "../../errors.ts";
@@ -13,6 +12,7 @@ import { knownKey } from "../device-key.ts";
 import { planService } from "../install/plan.ts";
 import type { ServiceKind } from "../install/service.ts";
 import { serviceKind, SYSTEMS, thisSystem, type System } from "../install/this-system.ts";
+import { askLine } from "../prompt.ts";
 import { defaultStateDir } from "../state-dir.ts";
 import { printJson, type Terminal } from "../terminal.ts";
 import { readOffer, withAgentOptions, type AgentCommandOptions } from "./agent.ts";
@@ -139,12 +139,9 @@ function isHere(terminal: Terminal, system: System | undefined): boolean {
 
 async function agree(options: ServiceOptions, question: string): Promise<void> {
   if (options.yes === true) return;
-  if (!process.stdin.isTTY || options.json === true)
-    throw new ApiError("bad_request", "Nobody can be asked here. Look at it above, and pass --yes.");
-  const asking = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await asking.question(`${question} [y/N] `);
-  asking.close();
-  if (!/^y(?:es)?$/i.test(answer.trim())) throw new ApiError("failed", "Nothing was changed.");
+  const elsewhere = "Nobody can be asked here. Look at it above, and pass --yes.";
+  if (options.json === true) throw new ApiError("bad_request", elsewhere);
+  if (!/^y(?:es)?$/i.test(await askLine(`${question} [y/N]`, elsewhere))) throw new ApiError("failed", "Nothing was changed.");
 }
 
 /** Runs the commands in order; the first that fails ends it, and is what comes back. */

@@ -6,7 +6,7 @@ import { packageRoot } from "../../serve/package-root.ts";
 import { LOCAL_DATA } from "../connection.ts";
 import { DeployDir } from "../deploy/deploy-dir.ts";
 import { installedWrangler, Wrangler, type WranglerCommand } from "../deploy/wrangler.ts";
-import { askWord } from "../prompt.ts";
+import { askLine } from "../prompt.ts";
 import { printJson, type Terminal } from "../terminal.ts";
 
 interface Options {
@@ -105,7 +105,8 @@ async function runDestroy(terminal: Terminal, options: DestroyCommandOptions): P
   const removals = await findRemovals(wranglerOf(terminal, options), deployDir(terminal, options), name);
   if (removals.length === 0) throw new ApiError("not_found", `There is no relay named ${name} in this Cloudflare account.`);
   terminal.err(`This removes for good:\n${removals.map(({ what }) => `  - ${what}`).join("\n")}`);
-  if (options.yes !== true && !(await askWord(`Type ${name} to remove all of it:`, name)))
+  const elsewhere = "This has to be confirmed at a terminal. Pass --yes to do without.";
+  if (options.yes !== true && (await askLine(`Type ${name} to remove all of it:`, elsewhere)) !== name)
     throw new ApiError("failed", "Nothing was removed.");
   for (const removal of removals) {
     terminal.err(`Removing ${removal.what} …`);

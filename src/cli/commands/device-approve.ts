@@ -1,10 +1,9 @@
 /** `longline device approve CODE`: gives a device that shows a code its key. */
-import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
 import { z } from "zod";
-import { ApiError } from "../../errors.ts";
 import { cleanText } from "../../policy/clean-text.ts";
 import { connect, withOwnerOptions, type OwnerOptions } from "../connection.ts";
+import { askLine } from "../prompt.ts";
 import { printJson, type Terminal } from "../terminal.ts";
 
 interface ApproveOptions extends OwnerOptions {
@@ -60,11 +59,5 @@ async function approve(terminal: Terminal, code: string, options: ApproveOptions
 }
 
 async function ask(): Promise<string> {
-  if (!process.stdin.isTTY) throw new ApiError("bad_request", "Pass the two characters on the device's screen with --screen.");
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return await lines.question("The two characters on its screen: ");
-  } finally {
-    lines.close();
-  }
+  return await askLine("The two characters on its screen:", "Pass the two characters on the device's screen with --screen.");
 }
