@@ -1,16 +1,26 @@
-/** Owner commands that change a device in D1 and at its object: pause, name, keys. */
+/** Owner commands that change a device in D1 and at its object: settings, pause, name, keys. */
 import type { Env } from "../env.ts";
 import { addDeviceKey, revokeDeviceKeys } from "../db/device-keys.ts";
 import { findFormerName, renameDevice } from "../db/device-names.ts";
-import { type Device, setDevicePaused } from "../db/devices.ts";
+import { changeDeviceSettings, type Device, setDevicePaused } from "../db/devices.ts";
 import { configOf } from "../env.ts";
 import { ApiError } from "../errors.ts";
 import { DEVICE } from "../limits.ts";
 import { log } from "../log.ts";
+import type { DeviceSettingsChange } from "../policy/device-settings.ts";
+import { wakeUrlProblem } from "../policy/wake-url.ts";
 import { forgetDevice } from "./device-stub.ts";
 import { mcpUrl } from "./origins.ts";
 import { hashSecret, mintDeviceKey } from "./secrets.ts";
 import { tellObject } from "./tell-object.ts";
+
+/** Changes settings of a device in D1. Other isolates follow within EDGE.registryCacheMs. */
+export async function changeSettings(env: Env, device: Device, change: DeviceSettingsChange): Promise<void> {
+  const problem = typeof change.wakeUrl === "string" ? wakeUrlProblem(change.wakeUrl, configOf(env).runtime) : undefined;
+  if (problem !== undefined) throw new ApiError("bad_request", problem);
+  await changeDeviceSettings(env.DB, device.id, change);
+  forgetDevice(device.id);
+}
 
 /**
  * Pauses or resumes a device. Pausing narrows: the object first, and D1 whatever becomes of that; resuming is recorded

@@ -1,8 +1,7 @@
 /** Console: the list of devices, one device, and what its owner changes of it. */
 import { type Context, Hono } from "hono";
 import { audited } from "../auth/admin-audit.ts";
-import { pauseDevice, renameEverywhere, revokeKeysEverywhere, rotateDeviceKey } from "../auth/change-device.ts";
-import { forgetDevice } from "../auth/device-stub.ts";
+import { changeSettings, pauseDevice, renameEverywhere, revokeKeysEverywhere, rotateDeviceKey } from "../auth/change-device.ts";
 import { statusOf, statusOfAll } from "../auth/device-status.ts";
 import { ownersOnly } from "../auth/owner.ts";
 import { removeEverywhere } from "../auth/record-and-copy.ts";
@@ -12,7 +11,7 @@ import { devicePage } from "../console/device-page.tsx";
 import { addDevicePage, devicesPage } from "../console/devices-page.tsx";
 import { keyPage } from "../console/key-page.tsx";
 import { devicePath } from "../console/paths.ts";
-import { changeDeviceSettings, type Device } from "../db/devices.ts";
+import type { Device } from "../db/devices.ts";
 import { listGrants } from "../db/grants.ts";
 import { type AppEnv, configOf } from "../env.ts";
 import { ApiError } from "../errors.ts";
@@ -134,7 +133,7 @@ async function rename(c: Context<AppEnv>): Promise<Response> {
   return to === device.name ? c.redirect(devicePath(to), 303) : doneAt(c, devicePath(to), "renamed");
 }
 
-async function changeSettings(c: Context<AppEnv>): Promise<Response> {
+async function saveSettings(c: Context<AppEnv>): Promise<Response> {
   const { device } = await change(c, "device.settings", async (found, form) => {
     const settings = DeviceSettingsChange.safeParse({
       headerOnlyModern: form.get("headerOnlyModern") === "yes",
@@ -142,8 +141,7 @@ async function changeSettings(c: Context<AppEnv>): Promise<Response> {
       sessionExpiry: form.get("sessionExpiry") ?? undefined,
     });
     if (!settings.success) throw new ApiError("bad_request", "This form is not of this page. Open it again.");
-    await changeDeviceSettings(c.env.DB, found.id, settings.data);
-    forgetDevice(found.id);
+    await changeSettings(c.env, found, settings.data);
   });
   return doneAt(c, devicePath(device.name), "saved");
 }
@@ -178,7 +176,7 @@ export function consoleDeviceRoutes(): Hono<AppEnv> {
     });
   }
   app.post("/devices/:name/rename", ownersOnly, rename);
-  app.post("/devices/:name/settings", ownersOnly, changeSettings);
+  app.post("/devices/:name/settings", ownersOnly, saveSettings);
   app.post("/devices/:name/rotate-key", ownersOnly, rotate);
   app.post("/devices/:name/revoke-keys", ownersOnly, async (c) => {
     const { device } = await change(c, "device.revoke-keys", (found) => revokeKeysEverywhere(c.env, found));

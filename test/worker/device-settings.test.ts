@@ -18,6 +18,10 @@ describe("the settings of a device", () => {
     expect(await settings()).toEqual({ ...DEFAULTS, headerOnlyModern: true, sessionExpiry: "strict" });
     await relay.asOwner("PATCH", `/api/devices/${device}`, { headerOnlyModern: false });
     expect(await settings()).toEqual({ ...DEFAULTS, sessionExpiry: "strict" });
+    const { rows } = await (
+      await relay.asOwner("GET", `/api/audit?device=${device}`)
+    ).json<{ rows: { method: string; outcome: string }[] }>();
+    expect(rows.filter(({ method }) => method === "device.settings").map(({ outcome }) => outcome)).toEqual(["ok", "ok", "ok"]);
   });
 
   it("are an owner's, and only those there are", async () => {
