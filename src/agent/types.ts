@@ -68,14 +68,18 @@ export interface FeedConfig {
 
 export type UpstreamConfig = StdioConfig | HttpConfig | BuiltinConfig | DeclaredConfig | FeedConfig;
 
-/** A tool made of a command or a request. Arguments are checked against its schema first. */
-export interface DeclaredTool {
+/** How a tool of the agent's own is listed. */
+interface ListedTool {
   name: string;
   title?: string;
   description: string;
   inputSchema: Record<string, unknown>;
   outputSchema?: Record<string, unknown>;
   annotations?: Record<string, unknown>;
+}
+
+/** A tool made of a command or a request. Arguments are checked against its schema first. */
+export interface DeclaredTool extends ListedTool {
   run: DeclaredCommand | DeclaredRequest;
   result: ResultMapping;
   timeoutMs: number;
@@ -115,13 +119,7 @@ export interface ResultMapping {
 }
 
 /** A tool that runs inside the agent. */
-export interface BuiltinTool {
-  name: string;
-  title?: string;
-  description: string;
-  inputSchema: Record<string, unknown>;
-  outputSchema?: Record<string, unknown>;
-  annotations?: Record<string, unknown>;
+export interface BuiltinTool extends ListedTool {
   /** Shown with the tool. `ASKS_FIRST` makes calls start as questions to a person. */
   _meta?: Record<string, unknown>;
   /** Throwing makes a tool error with the message of a `ToolError`, or a fixed text for anything else. */

@@ -4,6 +4,7 @@ import { TunnelClient } from "../../src/agent/tunnel-client.ts";
 import type { AgentEvent } from "../../src/agent/types.ts";
 import { BACKOFF, TUNNEL } from "../../src/limits.ts";
 import { DEVICE_KEY, startRelay } from "./harness.ts";
+import { quietListener } from "./quiet-listener.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "Date"] });
@@ -25,30 +26,12 @@ async function client() {
     if (event.type === "offline") offline.resolve(event.retryInMs);
     if (event.type === "online") online.resolve();
   };
-  const nothing = (): void => undefined;
   const tunnel = new TunnelClient({
     relay: relay.url,
     deviceKey: DEVICE_KEY,
     maxFrameBytes: TUNNEL.maxFrameBytes,
     log,
-    listener: {
-      hello: () => ({
-        type: "hello",
-        protocol: { min: 1, max: 1 },
-        agent: { name: "test", version: "1" },
-        installation: "i",
-        instance: "p",
-        limits: { maxFrameBytes: TUNNEL.maxFrameBytes, maxConcurrentCalls: 1 },
-        catalogue: null,
-        held: [],
-        asks: [],
-        upstreams: [],
-      }),
-      online: nothing,
-      offline: nothing,
-      frame: nothing,
-      drained: nothing,
-    },
+    listener: quietListener,
   });
   onTestFinished(async () => await tunnel.stop("the test is over"));
   tunnel.start();

@@ -5,6 +5,7 @@ import type { AgentEvent } from "../../src/agent/types.ts";
 import { watchForWake } from "../../src/agent/wake-watch.ts";
 import { AGENT, TUNNEL } from "../../src/limits.ts";
 import { DEVICE_KEY, startRelay } from "./harness.ts";
+import { quietListener } from "./quiet-listener.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "Date"] });
@@ -38,7 +39,6 @@ async function client() {
   let changed = Promise.withResolvers<void>();
   const framed = Promise.withResolvers<void>();
   let wake: () => void = () => undefined;
-  const nothing = (): void => undefined;
   const tunnel = new TunnelClient({
     relay: relay.url,
     deviceKey: DEVICE_KEY,
@@ -50,26 +50,9 @@ async function client() {
     },
     watch: (onWake) => {
       wake = onWake;
-      return nothing;
+      return () => undefined;
     },
-    listener: {
-      hello: () => ({
-        type: "hello",
-        protocol: { min: 1, max: 1 },
-        agent: { name: "test", version: "1" },
-        installation: "i",
-        instance: "p",
-        limits: { maxFrameBytes: TUNNEL.maxFrameBytes, maxConcurrentCalls: 1 },
-        catalogue: null,
-        held: [],
-        asks: [],
-        upstreams: [],
-      }),
-      online: nothing,
-      offline: nothing,
-      frame: () => framed.resolve(),
-      drained: nothing,
-    },
+    listener: { ...quietListener, frame: () => framed.resolve() },
   });
   onTestFinished(async () => await tunnel.stop("the test is over"));
   const until = async (type: AgentEvent["type"]): Promise<void> => {
