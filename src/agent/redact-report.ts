@@ -24,7 +24,7 @@ function secretsOfUpstream(upstream: UpstreamConfig): string[] {
     case "declared":
       return Object.values((upstream.tool.run.kind === "command" ? upstream.tool.run.env : upstream.tool.run.headers) ?? {});
     case "builtin":
-      return [];
+      return [...(upstream.secrets ?? [])];
     default:
       return upstream satisfies never;
   }

@@ -43,6 +43,8 @@ export interface BuiltinConfig {
   instructions?: string;
   /** What the tools were made from: only another value makes a configuration another one. */
   settings?: unknown;
+  /** Values the tools were given that are nobody else's business. */
+  secrets?: readonly string[];
 }
 
 /** One tool that the configuration describes. */

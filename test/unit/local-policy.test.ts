@@ -1,9 +1,10 @@
 /** The device's own policy: which rule decides, and what is written down. */
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { CallLog } from "../../src/agent/call-log.ts";
+import { loadConfig } from "../../src/agent/config/load-config.ts";
 import { PolicySection } from "../../src/agent/config/policy-section.ts";
 import { ASKS_FIRST, judge, toolFacts, type PolicyRequest } from "../../src/agent/local-policy.ts";
 import { redactReport, secretsOf } from "../../src/agent/redact-report.ts";
@@ -151,6 +152,15 @@ describe("the log of calls", () => {
   });
 });
 
+test("what the configuration gives the shell tool is among what a report does not hold", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "longline-test-"));
+  const file = join(dir, "longline.toml");
+  writeFileSync(file, '[builtin.shell]\nenv = { TOKEN = "shell-secret" }\n');
+  const { upstreams } = await loadConfig(file, async () => ({}));
+  expect(secretsOf({ deviceKey: "key", upstreams })).toContain("shell-secret");
+  rmSync(dir, { recursive: true });
+});
+
 test("a report holds no key, no token and nothing that an upstream is started with", () => {
   const deviceKey = `llk_${"0".repeat(32)}_${"A".repeat(43)}`;
   const secrets = secretsOf({
@@ -158,9 +168,10 @@ test("a report holds no key, no token and nothing that an upstream is started wi
     upstreams: [
       { kind: "stdio", alias: "a", command: "x", args: [], env: { TOKEN: 'qu"oted-secret' } },
       { kind: "http", alias: "b", url: new URL("http://h"), headers: { "x-key": "header-secret" } },
+      { kind: "builtin", alias: "c", tools: [], secrets: ["shell-secret"] },
     ],
   });
-  const message = `${deviceKey} qu"oted-secret header-secret Bearer abcdefgh12345678 llo_${"B".repeat(43)} eyJhbGciOi.eyJzdWIi.c2ln`;
+  const message = `${deviceKey} qu"oted-secret header-secret shell-secret Bearer abcdefgh12345678 llo_${"B".repeat(43)} eyJhbGciOi.eyJzdWIi.c2ln`;
   const report = redactReport(
     {
       version: "1",
@@ -170,6 +181,6 @@ test("a report holds no key, no token and nothing that an upstream is started wi
     },
     secrets,
   );
-  expect(report.callLog).toBe("[secret] [secret] [secret] [secret] [secret] [secret]");
+  expect(report.callLog).toBe("[secret] [secret] [secret] [secret] [secret] [secret] [secret]");
   expect(report.events[0]?.event).toEqual({ type: "warning", message: report.callLog });
 });

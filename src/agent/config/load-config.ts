@@ -43,8 +43,9 @@ export async function loadConfig(path: string, readHeaders: ReadHeaders): Promis
     ),
   );
   if (loader.findings.length > 0) throw new ConfigError(path, located(file.document, loader.findings));
+  const secrets = Object.values(file.builtin.shell?.env ?? {});
   const own: UpstreamConfig[] =
-    builtin.tools.length === 0 ? [] : [{ kind: "builtin", alias: "builtin", tools: builtin.tools, settings: file.builtin }];
+    builtin.tools.length === 0 ? [] : [{ kind: "builtin", alias: "builtin", tools: builtin.tools, settings: file.builtin, secrets }];
   return {
     upstreams: [...own, ...declared, ...feeds, ...servers],
     policy: file.policy,
